@@ -1,0 +1,1 @@
+"""Reading CUDA source: parsing with libclang."""

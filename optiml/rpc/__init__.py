@@ -1,0 +1,1 @@
+"""gRPC plumbing: servers, channels, interceptors."""

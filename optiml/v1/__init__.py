@@ -1,0 +1,1 @@
+"""Modules generated from protos/optiml/v1 by `make protos`; do not edit."""

@@ -1,0 +1,1 @@
+"""optimlctl, the command-line client."""

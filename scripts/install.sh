@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Creates a virtual environment and installs OptiML into it, with a compiler where the machine has none.
+# Usage: PYTHON=python3 install.sh VENV
+set -euo pipefail
+venv=$1
+python=${PYTHON:-python3}
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+  echo "OptiML needs Python 3.11 or newer; $python is $("$python" --version). Set PYTHON=..." >&2; exit 1; }
+
+if ! command -v g++ >/dev/null; then  # nvcc and the CPU executor both need a C++ compiler
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends g++
+  else
+    echo "OptiML needs a C++ compiler: sudo apt-get install g++" >&2; exit 1
+  fi
+fi
+
+"$python" -m venv "$venv" || {
+  echo "cannot create a virtual environment: sudo apt-get install python3-venv" >&2; exit 1; }
+
+extras=dev
+command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] || extras=dev,nvcc
+command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1 && extras=$extras,cuda
+"$venv/bin/pip" install -q --disable-pip-version-check -e ".[$extras]"

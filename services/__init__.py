@@ -1,0 +1,1 @@
+"""The four gRPC services. They never import each other; they meet in `optiml` and over gRPC."""

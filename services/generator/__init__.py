@@ -1,0 +1,1 @@
+"""GeneratorService: proposes edits of kernels."""

@@ -1,0 +1,1 @@
+"""JudgeService: names bottlenecks and holds edits to their claims."""

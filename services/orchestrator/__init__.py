@@ -1,0 +1,1 @@
+"""OptimizerService: searches for the fastest correct kernel and keeps every fact in a store."""

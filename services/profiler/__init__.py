@@ -1,0 +1,1 @@
+"""ProfilerService: compiles, checks, times and counts candidates."""
