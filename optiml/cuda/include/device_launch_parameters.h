@@ -1,0 +1,1 @@
+#include "optiml_cuda_names.h"
