@@ -6,6 +6,7 @@ functions `ceil_div`, `min` and `max`. Expressions come from requests, so they a
 """
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -88,6 +89,8 @@ def _value(node: ast.expr, values: Mapping[str, Number]) -> Number:
 def _bounded(value: Number) -> Number:
     if isinstance(value, int) and abs(value) > _LARGEST:
         raise ExpressionError("the value does not fit into 63 bits")
+    if not math.isfinite(value):
+        raise ExpressionError("it has no finite value")
     return value
 
 
