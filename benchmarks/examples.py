@@ -41,7 +41,7 @@ def row(name: str, result: dict[str, Any]) -> str:
     if "speedup" not in result:
         return f"| {name} | {result['status']} | | | | | | |"
     interval = f"{result['speedup']:.2f} [{result['speedup_low']:.2f}, {result['speedup_high']:.2f}]"
-    edits = " → ".join(link["transformation"] for link in result["chain"]) or "–"
+    edits = " → ".join(link["transformation"] for link in result["chain"]) or "none"
     return (
         f"| {name} | {result['baseline_ms']:.4g} | {result['best_ms']:.4g} | {interval} | {result['provenance']} "
         f"| {result['evaluations']} | {result['seconds']:.0f} | {edits} |"
