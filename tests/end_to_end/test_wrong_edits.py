@@ -1,4 +1,4 @@
-"""Edits that a careless transformation would make: the profiler must refuse every one, and take the right twin of each."""
+"""Edits that a careless transformation would make: the profiler refuses each one, and takes its right twin."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -121,7 +121,7 @@ WRONG = {
     "dropped_guard_on_the_output": ("matmul", "if (row < M && col < N) C", "C"),
     "unguarded_tail_of_the_tile": ("matmul", "row < M && k0 + threadIdx.x < K ?", "row < M ?"),
     "wrong_initial_value": ("softmax", "float sum = 0.0f", "float sum = 0.01f"),
-    "half_a_warp_reduced": ("softmax", "offset = 16; offset > 0; offset /= 2) sum", "offset = 8; offset > 0; offset /= 2) sum"),
+    "half_a_warp_reduced": ("softmax", "16; offset > 0; offset /= 2) sum", "8; offset > 0; offset /= 2) sum"),
     "maximum_left_out": ("softmax", "expf(X[row * C + c] - top)", "expf(X[row * C + c])"),
     "wrong_stride": ("softmax", "c += 32) Y", "c += 64) Y"),
     "dropped_tail": ("scale", "if (i < N % 4) Y[rest]", "if (i < 0) Y[rest]"),
