@@ -1,0 +1,78 @@
+// Softmax attention, fp32: one thread per query row of each (batch, head) pair.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#include <cuda_runtime.h>
+
+constexpr int HEAD = 64;  // size of one head
+
+#define CHECK(call)                                                            \
+  do {                                                                         \
+    cudaError_t status = (call);                                               \
+    if (status != cudaSuccess) {                                               \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(status)); \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+__global__ void attention(const float* Q, const float* K, const float* V, float* O, int heads, int S, float scale) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;  // query
+  int head = blockIdx.y;                            // batch and head
+  if (row >= S) return;
+
+  const float* q = Q + ((size_t)head * S + row) * HEAD;
+  const float* keys = K + (size_t)head * S * HEAD;
+  const float* values = V + (size_t)head * S * HEAD;
+
+  float top = -INFINITY;
+  for (int j = 0; j < S; j++) {
+    float score = 0.0f;
+    for (int d = 0; d < HEAD; d++) score += q[d] * keys[j * HEAD + d];
+    top = fmaxf(top, score * scale);
+  }
+
+  float sum = 0.0f;
+  float out[HEAD];
+  for (int d = 0; d < HEAD; d++) out[d] = 0.0f;
+  for (int j = 0; j < S; j++) {
+    float score = 0.0f;
+    for (int d = 0; d < HEAD; d++) score += q[d] * keys[j * HEAD + d];
+    float weight = expf(score * scale - top);
+    sum += weight;
+    for (int d = 0; d < HEAD; d++) out[d] += weight * values[j * HEAD + d];
+  }
+  for (int d = 0; d < HEAD; d++) O[((size_t)head * S + row) * HEAD + d] = out[d] / sum;
+}
+
+int main() {
+  const int batch = 8, H = 16, S = 2048;
+  const int heads = batch * H;
+  const size_t count = (size_t)heads * S * HEAD;
+  std::vector<float> q(count), k(count), v(count), o(count);
+  for (size_t i = 0; i < count; i++) {
+    q[i] = 2.0f * rand() / RAND_MAX - 1.0f;
+    k[i] = 2.0f * rand() / RAND_MAX - 1.0f;
+    v[i] = 2.0f * rand() / RAND_MAX - 1.0f;
+  }
+  float *dq, *dk, *dv, *dout;
+  CHECK(cudaMalloc(&dq, count * sizeof(float)));
+  CHECK(cudaMalloc(&dk, count * sizeof(float)));
+  CHECK(cudaMalloc(&dv, count * sizeof(float)));
+  CHECK(cudaMalloc(&dout, count * sizeof(float)));
+  CHECK(cudaMemcpy(dq, q.data(), count * sizeof(float), cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(dk, k.data(), count * sizeof(float), cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(dv, v.data(), count * sizeof(float), cudaMemcpyHostToDevice));
+
+  const float scale = 0.125f;  // 1 / sqrt(HEAD)
+  dim3 grid((S + 127) / 128, heads);
+  attention<<<grid, 128>>>(dq, dk, dv, dout, heads, S, scale);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(o.data(), dout, count * sizeof(float), cudaMemcpyDeviceToHost));
+  printf("O[0] = %f\n", o[0]);
+  cudaFree(dq);
+  cudaFree(dk);
+  cudaFree(dv);
+  cudaFree(dout);
+  return 0;
+}

@@ -1,0 +1,46 @@
+// loss[r] = log(sum(exp(x[r]))) - x[r][label[r]], one thread per row.
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#include <cuda_runtime.h>
+
+__global__ void cross_entropy(const float* logits, const int* labels, float* loss, int rows, int classes) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < rows) {
+    const float* x = logits + (size_t)row * classes;
+    float top = x[0];
+    for (int c = 1; c < classes; c++) {
+      if (x[c] > top) top = x[c];
+    }
+    float sum = 0.0f;
+    for (int c = 0; c < classes; c++) {
+      sum += expf(x[c] - top);
+    }
+    loss[row] = logf(sum) + top - x[labels[row]];
+  }
+}
+
+int main() {
+  const int rows = 4096;
+  const int classes = 16384;
+  std::vector<float> logits((size_t)rows * classes), loss(rows);
+  std::vector<int> labels(rows);
+  for (float& x : logits) x = 8.0f * rand() / RAND_MAX - 4.0f;
+  for (int& label : labels) label = rand() % classes;
+
+  float *d_logits, *d_loss;
+  int* d_labels;
+  cudaMalloc(&d_logits, (size_t)rows * classes * sizeof(float));
+  cudaMalloc(&d_labels, rows * sizeof(int));
+  cudaMalloc(&d_loss, rows * sizeof(float));
+  cudaMemcpy(d_logits, logits.data(), (size_t)rows * classes * sizeof(float), cudaMemcpyHostToDevice);
+  cudaMemcpy(d_labels, labels.data(), rows * sizeof(int), cudaMemcpyHostToDevice);
+
+  cross_entropy<<<(rows + 127) / 128, 128>>>(d_logits, d_labels, d_loss, rows, classes);
+  cudaMemcpy(loss.data(), d_loss, rows * sizeof(float), cudaMemcpyDeviceToHost);
+  printf("loss[0] = %f\n", loss[0]);
+  cudaFree(d_logits);
+  cudaFree(d_labels);
+  cudaFree(d_loss);
+  return 0;
+}

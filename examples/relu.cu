@@ -1,0 +1,36 @@
+// y = max(x, 0), one thread per element.
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#include <cuda_runtime.h>
+
+__global__ void relu(const float *x, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+int main(int argc, char **argv)
+{
+    int n = argc > 1 ? atoi(argv[1]) : 1 << 26;
+    size_t bytes = n * sizeof(float);
+    std::vector<float> x(n), y(n);
+    for (int i = 0; i < n; i++)
+        x[i] = 2.0f * rand() / RAND_MAX - 1.0f;
+
+    float *dx, *dy;
+    cudaMalloc(&dx, bytes);
+    cudaMalloc(&dy, bytes);
+    cudaMemcpy(dx, x.data(), bytes, cudaMemcpyHostToDevice);
+    relu<<<(n + 255) / 256, 256>>>(dx, dy, n);
+    cudaMemcpy(y.data(), dy, bytes, cudaMemcpyDeviceToHost);
+
+    int wrong = 0;
+    for (int i = 0; i < n; i++)
+        wrong += y[i] != (x[i] > 0 ? x[i] : 0);
+    printf("%d wrong\n", wrong);
+    cudaFree(dx);
+    cudaFree(dy);
+    return wrong != 0;
+}
