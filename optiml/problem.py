@@ -237,7 +237,7 @@ def _launch(launch: kernel_pb2.Launch, path: str, problem: problem_pb2.Problem, 
         if not 1 <= len(getattr(launch, kind)) <= 3:
             yield FieldViolation(f"{path}.{kind}", "needs one to three extents")
     yield from _extents(launch, path, problem)
-    scalars = {name: 1 for name in scalar_names(problem)}
+    scalars = dict.fromkeys(scalar_names(problem), 1)
     for index, argument in enumerate(launch.arguments):
         where = f"{path}.arguments[{index}]"
         match argument.WhichOneof("value"):
