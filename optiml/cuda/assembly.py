@@ -1,6 +1,7 @@
 """Builds the problem and the kernel of one file from its launches, allocations and pointer usage."""
 
 import ast
+import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -142,6 +143,7 @@ class Assembly:
     def _take_buffer(self, variable: str, parameter: Cursor, used: dict[str, Usage]) -> None:
         if variable not in self.names:
             name = parameter.spelling or variable
+            name += "_" * keyword.iskeyword(name)  # a NumPy reference uses it as a Python name
             self.names[variable] = name if name not in self.names.values() else variable
             self.result.host_names[self.names[variable]] = variable
         self.usage.setdefault(variable, []).append(used.get(parameter.spelling, Usage(reads=True, writes=True)))
