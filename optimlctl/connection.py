@@ -19,9 +19,7 @@ _CONNECT_SECONDS = 5.0
 
 
 @asynccontextmanager
-async def optimizer(
-    server: str, *, part: Part = Part.ALL
-) -> AsyncIterator[Stub]:
+async def optimizer(server: str, *, part: Part = Part.ALL) -> AsyncIterator[Stub]:
     """Connect to an OptimizerService within the context.
 
     Args:

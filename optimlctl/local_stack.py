@@ -26,6 +26,8 @@ class Part(Enum):
 
     ALL = "all"
     """All four services: searches that are open go on."""
+    STORE = "store"
+    """Only the orchestrator over its store, driving nothing."""
     PROFILER = "profiler"
     """Only the profiler."""
 
@@ -70,9 +72,7 @@ async def _rest(profiler: Service, folder: Path, listen: str | None) -> AsyncIte
         shared = [replace(service, stop=None) for service in services]  # whoever served them first stops them
         orchestrator = _service("orchestrator", own)
         where = listen or f"unix:{folder / 'orchestrator.sock'}"
-        yield await stack.enter_async_context(
-            serving([orchestrator, *shared], where, grace_seconds=_GRACE_SECONDS)
-        )
+        yield await stack.enter_async_context(serving([orchestrator, *shared], where, grace_seconds=_GRACE_SECONDS))
 
 
 def _serve(services: list[Service], socket: Path) -> AbstractAsyncContextManager[str]:

@@ -3,7 +3,6 @@
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Annotated
 
 import structlog
@@ -13,6 +12,7 @@ from optiml.settings import settings
 from optimlctl.commands import cancel, doctor, evaluate, get, init, list_, optimize, submit, up, watch
 from optimlctl.exit_codes import ExitCode
 from optimlctl.failures import one_line, tell
+from optimlctl.installed import package_version
 from optimlctl.logs import log_path, log_to_file
 
 __all__ = ["main", "run"]
@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 app = typer.Typer(
     name="optimlctl",
     invoke_without_command=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -33,7 +33,7 @@ for command in (optimize, evaluate, init, submit, watch, get, list_, cancel, up,
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"optimlctl {version('optiml')}")
+        typer.echo(f"optimlctl {package_version('optiml')}")
         raise typer.Exit
 
 
@@ -49,8 +49,8 @@ def _root(
 
     Start with `optimlctl doctor`, then `optimlctl optimize kernel.cu`.
 
-    Exit codes: 0 done, 1 failed, 2 usage, 3 invalid input, 4 the input kernel does not compile or is wrong,
-    5 the service is unreachable, 130 interrupted.
+    Exit codes: 0 done, 1 failed, 2 usage, 3 invalid input, 4 the input kernel does not compile or is wrong, 5 the
+    service is unreachable, 130 interrupted.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -74,13 +74,15 @@ def run(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     try:
         log_to_file("debug" if debug else settings().log_level)
-        ended = app(args=[word for word in arguments if word != "--debug"], standalone_mode=False)
+        ended = app(
+            args=[word for word in arguments if word != "--debug"], prog_name="optimlctl", standalone_mode=False
+        )
     except typer.TyperException as error:
         return _told(_usage(error), ExitCode.USAGE)
     except (KeyboardInterrupt, typer.Abort):
         return _told("interrupted", ExitCode.INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has left, as `head` does
-        sys.stdout = None  # type: ignore[assignment] # else the interpreter complains while it ends
+        sys.stdout = None  # else the interpreter complains while it ends
         return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001 - the one place where a failure becomes a line
         return _explain(error, debug=debug)
@@ -90,7 +92,8 @@ def run(arguments: Sequence[str]) -> int:
 def _usage(error: typer.TyperException) -> str:
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     context = getattr(error, "ctx", None)
-    return f"{message.rstrip('.')}; see `{context.command_path if context else 'optimlctl'} --help`"
+    message = message.rstrip(".").replace("Value error, ", "")
+    return f"{message}; see `{context.command_path if context else 'optimlctl'} --help`"
 
 
 def _explain(error: Exception, *, debug: bool) -> int:
@@ -109,3 +112,7 @@ def _explain(error: Exception, *, debug: bool) -> int:
 def _told(message: str, code: ExitCode) -> int:
     sys.stderr.write(f"error: {one_line(message)}\n")
     return code
+
+
+if __name__ == "__main__":
+    main()

@@ -42,7 +42,9 @@ KernelOption: TypeAlias = Annotated[
 ]
 ProblemOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--problem", metavar="FILE", help="Problem file; else FILE's stem with .yaml beside it, else inferred."),
+    typer.Option(
+        "--problem", metavar="FILE", help="Problem file; else FILE's stem with .yaml beside it, else inferred."
+    ),
 ]
 ServerOption: TypeAlias = Annotated[
     str,
@@ -50,7 +52,10 @@ ServerOption: TypeAlias = Annotated[
 ]
 DeviceOption: TypeAlias = Annotated[Device, typer.Option("--device", help="Where to evaluate kernels.")]
 RoundsOption: TypeAlias = Annotated[
-    int, typer.Option("--rounds", min=0, max=1_000_000, metavar="N", help="Edits to evaluate at most; 0 is the default of 24.")
+    int,
+    typer.Option(
+        "--rounds", min=0, max=1_000_000, metavar="N", help="Edits to evaluate at most; 0 is the default of 24."
+    ),
 ]
 TimeLimitOption: TypeAlias = Annotated[
     float, typer.Option("--time-limit", min=0.0, max=1e7, metavar="S", help="Seconds to search at most; 0 is no limit.")

@@ -128,8 +128,7 @@ def _link(number: int, link: search_pb2.ChainLink) -> str:
     edit, diagnosis = link.edit, link.diagnosis
     lines = [
         f"## {number}. {edit.title or wording.edit_name(edit)}",
-        f"`{wording.edit_name(edit)}`: **{wording.speedup(link.against_parent)} over its parent**, "
-        f"{wording.speedup(link.against_baseline)} over the baseline.",
+        _won(link),
         f"**Diagnosis: {wording.bottleneck(diagnosis.bottleneck)}.** {diagnosis.summary}",
         "\n".join(_evidence(evidence) for evidence in diagnosis.evidence),
         f"**Why this edit.** {edit.rationale}" if edit.rationale else "",
@@ -138,6 +137,11 @@ def _link(number: int, link: search_pb2.ChainLink) -> str:
         f"**Judge.** {link.judgement.words}" if link.judgement.words else "",
     ]
     return "\n\n".join(line.rstrip() for line in lines if line)
+
+
+def _won(link: search_pb2.ChainLink) -> str:
+    over_parent, over_baseline = wording.speedup(link.against_parent), wording.speedup(link.against_baseline)
+    return f"`{wording.edit_name(link.edit)}`: **{over_parent} over its parent**, {over_baseline} over the baseline."
 
 
 def _evidence(evidence: search_pb2.Evidence) -> str:
@@ -160,10 +164,11 @@ def _claim(result: search_pb2.ClaimResult, source: verdict_pb2.Provenance.ValueT
     falls = result.claim.direction == search_pb2.DIRECTION_DECREASE
     promised = f"`{name}` {'falls' if falls else 'rises'}"
     if result.absent:
-        return f"| – | {promised} | not counted here | |"
+        return f"| - | {promised} | not counted here | |"
     change = f" ({(result.after / result.before - 1) * 100:+.1f} %)" if result.before else ""
     moved = f"{wording.metric_value(name, result.before)} → {wording.metric_value(name, result.after)}{change}"
-    return f"| {'✓' if result.held else '✗'} | {promised} | {moved} | {wording.provenance(source) if source else ''} |"
+    origin = wording.provenance(source or verdict_pb2.PROVENANCE_UNSPECIFIED)
+    return f"| {'✓' if result.held else '✗'} | {promised} | {moved} | {origin} |"
 
 
 def _tried(optimization: search_pb2.Optimization, rounds: Sequence[Round]) -> str:
@@ -178,9 +183,7 @@ def _tried(optimization: search_pb2.Optimization, rounds: Sequence[Round]) -> st
         rows.append(
             f"| {ended.evaluated.round} | `{wording.edit_name(ended.edit)}` | {ended.evaluated.parent} | {told} |"
         )
-    return "\n".join(
-        ["## What else was tried", "", "| round | edit | of node | outcome |", "|---|---|---|---|", *rows]
-    )
+    return "\n".join(["## What else was tried", "", "| round | edit | of node | outcome |", "|---|---|---|---|", *rows])
 
 
 def _cell(text: str) -> str:

@@ -161,8 +161,10 @@ class LiveView(QuietView):
         rows.add_row("optimizing", Text(f"{self._name}  {self._id}"))
         rows.add_row("baseline", Text(self._baseline))
         rows.add_row("best", Text(self._best or "nothing faster yet", style="bold green" if self._best else ""))
-        rows.add_row("rounds", Text(f"{self._rounds}{limit}, {self._kept} kept" + (f"; {verdicts}" if verdicts else "")))
-        rows.add_row("now", Text(self._work or "–"))
+        rows.add_row(
+            "rounds", Text(f"{self._rounds}{limit}, {self._kept} kept" + (f"; {verdicts}" if verdicts else ""))
+        )
+        rows.add_row("now", Text(self._work or "-"))
         rows.add_row("time", Text(self._clock()))
         recent = [_recent_line(ended, self._budget.rounds) for ended in self._recent]
         return Group(rows, Text(""), *recent)

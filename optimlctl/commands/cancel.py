@@ -23,9 +23,9 @@ def cancel_(optimization_id: options.IdArgument, server: options.ServerOption = 
 
     Cancelling one that has ended changes nothing.
 
+    \b
     Examples:
-
-        optimlctl cancel o5d41402abc4b2a76b9719d91
+      optimlctl cancel o5d41402abc4b2a76b9719d91
     """
     return asyncio.run(_cancel(optimization_id, server))
 

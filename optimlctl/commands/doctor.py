@@ -3,7 +3,6 @@
 import asyncio
 import json
 import platform
-from importlib.metadata import version
 
 import typer
 from rich.console import Console
@@ -16,6 +15,7 @@ from optimlctl.connection import profiler
 from optimlctl.exit_codes import ExitCode
 from optimlctl.failures import CommandError, printable
 from optimlctl.following import CALL_SECONDS
+from optimlctl.installed import package_version
 from optimlctl.logs import log_path
 from optimlctl.result_folder import check_writable
 
@@ -32,11 +32,10 @@ def doctor(server: options.ServerOption = "", as_object: options.JsonOption = Fa
 
     --server names a profiler, or what `optimlctl up` serves. Exits with 1 if no kernel can be evaluated.
 
+    \b
     Examples:
-
-        optimlctl doctor
-
-        optimlctl doctor --json --server gpu-node:7404
+      optimlctl doctor
+      optimlctl doctor --json --server gpu-node:7404
     """
     found = [_client(), _state_folder()]
     response = asyncio.run(_capabilities(server))
@@ -52,7 +51,7 @@ def doctor(server: options.ServerOption = "", as_object: options.JsonOption = Fa
 
 
 def _client() -> profiler_service_pb2.Capability:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("optiml", "grpcio", "protobuf", "libclang"))
+    packages = ", ".join(f"{name} {package_version(name)}" for name in ("optiml", "grpcio", "protobuf", "libclang"))
     return profiler_service_pb2.Capability(
         name="client", available=True, found=f"Python {platform.python_version()}, {packages}"
     )
@@ -85,4 +84,6 @@ def _print(found: list[profiler_service_pb2.Capability], usable: list[str]) -> N
         console.print(line, soft_wrap=True)
         if not capability.available and capability.cure:
             console.print(Text(f"  {'':{width}}  cure: {printable(capability.cure)}"), soft_wrap=True)
-    console.print(Text(f"kernels are evaluated on: {'; '.join(usable) or 'nothing, see the cures above'}"), soft_wrap=True)
+    console.print(
+        Text(f"kernels are evaluated on: {'; '.join(usable) or 'nothing, see the cures above'}"), soft_wrap=True
+    )

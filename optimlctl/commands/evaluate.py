@@ -36,11 +36,10 @@ def evaluate(
 
     --server names a profiler, or what `optimlctl up` serves.
 
+    \b
     Examples:
-
-        optimlctl evaluate relu.cu
-
-        optimlctl evaluate relu.cu --device cpu --json
+      optimlctl evaluate relu.cu
+      optimlctl evaluate relu.cu --device cpu --json
     """
     given = read_input(file, kernel, problem)
     evaluation = asyncio.run(_evaluate(given, device, server))

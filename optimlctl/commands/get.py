@@ -32,11 +32,10 @@ def get_(
 
     The exit code tells how it ended, as that of `optimize` does; 0 if it still runs.
 
+    \b
     Examples:
-
-        optimlctl get o5d41402abc4b2a76b9719d91 --json
-
-        optimlctl get o5d41402abc4b2a76b9719d91 --out results
+      optimlctl get o5d41402abc4b2a76b9719d91 --json
+      optimlctl get o5d41402abc4b2a76b9719d91 --out results
     """
     if out is not None:
         check_writable(out)

@@ -30,11 +30,10 @@ def init(
 
     Fill in what is marked in it, then run `optimlctl optimize FILE`, which finds it by its name.
 
+    \b
     Examples:
-
-        optimlctl init relu.cu
-
-        optimlctl init gemm.cu --kernel gemm_naive -o gemm.yaml
+      optimlctl init relu.cu
+      optimlctl init gemm.cu --kernel gemm_naive -o gemm.yaml
     """
     target = output or file.with_suffix(".yaml")
     drafted = draft(file, kernel)

@@ -31,11 +31,10 @@ def list_(
 ) -> int:
     """List optimizations, newest first.
 
+    \b
     Examples:
-
-        optimlctl list
-
-        optimlctl list --limit 200 --json --server optiml.example.org:7401
+      optimlctl list
+      optimlctl list --limit 200 --json --server optiml.example.org:7401
     """
     found = asyncio.run(_list(server, limit))
     rows = [_row(optimization) for optimization in found]

@@ -43,13 +43,11 @@ def optimize(
     Results go to `optiml-out/NAME`: best.cu, best.patch (`patch -p1 < best.patch`), trajectory.md, trajectory.json.
     Ctrl-C ends the search and writes what was found so far; a killed search goes on with `optimlctl watch ID`.
 
+    \b
     Examples:
-
-        optimlctl optimize relu.cu
-
-        optimlctl optimize relu.cu --rounds 40 --out results --json
-
-        optimlctl optimize gemm.cu --kernel gemm_naive --problem gemm.yaml --server optiml.example.org:7401
+      optimlctl optimize relu.cu
+      optimlctl optimize relu.cu --rounds 40 --out results --json
+      optimlctl optimize gemm.cu --kernel gemm_naive --problem gemm.yaml --server optiml.example.org:7401
     """
     given = read_input(file, kernel, problem)
     folder = out or Path("optiml-out") / given.name
@@ -69,7 +67,5 @@ async def _optimize(
             optimization = await watch_to_end(stub, optimization, view, interrupted)
             if interrupted.is_set():
                 optimization = await cancel(stub, optimization.id)
-            code = await deliver(
-                stub, optimization, given.submission, out=folder, as_object=as_object, quiet=quiet
-            )
+            code = await deliver(stub, optimization, given.submission, out=folder, as_object=as_object, quiet=quiet)
             return ExitCode.INTERRUPTED if interrupted.is_set() else code

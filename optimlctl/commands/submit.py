@@ -34,11 +34,10 @@ def submit_(
     With --server the search runs there. Without, it waits in the store of this machine for `optimlctl watch ID` or
     `optimlctl up`.
 
+    \b
     Examples:
-
-        optimlctl submit relu.cu --server optiml.example.org:7401
-
-        optimlctl watch "$(optimlctl submit relu.cu)" --out results
+      optimlctl submit relu.cu --server optiml.example.org:7401
+      optimlctl watch "$(optimlctl submit relu.cu)" --out results
     """
     given = read_input(file, kernel, problem)
     settings = options.search_settings(device, rounds, time_limit, seed)

@@ -27,11 +27,10 @@ def up(
     There is no authentication: whoever reaches the address can run kernels here, so keep it on the loopback interface
     or a Unix socket.
 
+    \b
     Examples:
-
-        optimlctl up
-
-        optimlctl up --listen unix:/run/user/1000/optiml.sock
+      optimlctl up
+      optimlctl up --listen unix:/run/user/1000/optiml.sock
     """
     return asyncio.run(_up(listen))
 

@@ -39,11 +39,10 @@ def watch(
 
     Ctrl-C stops watching, not the search. Writes results only with --out.
 
+    \b
     Examples:
-
-        optimlctl watch o5d41402abc4b2a76b9719d91
-
-        optimlctl watch o5d41402abc4b2a76b9719d91 --out results --server optiml.example.org:7401
+      optimlctl watch o5d41402abc4b2a76b9719d91
+      optimlctl watch o5d41402abc4b2a76b9719d91 --out results --server optiml.example.org:7401
     """
     if out is not None:
         check_writable(out)
