@@ -4,6 +4,7 @@ A new folder appears by one rename. Into a folder that exists, each file is move
 else lies there stays, and no file is ever seen half-written.
 """
 
+import errno
 import os
 import shutil
 import tempfile
@@ -25,12 +26,12 @@ def check_writable(folder: Path) -> None:
     Raises:
         CommandError: it cannot be written: a missing permission, a full disk, a file in the way.
     """
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
+    place = folder.absolute()
     try:
+        while not place.exists() and place != place.parent:
+            place = place.parent
         if not place.is_dir():
-            raise NotADirectoryError(20, "Not a directory")
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         with tempfile.TemporaryFile(dir=place) as probe:
             probe.write(bytes(_PROBE_BYTES))
             probe.flush()
