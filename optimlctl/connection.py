@@ -15,7 +15,7 @@ from optimlctl.local_stack import Part, local_stack
 
 __all__ = ["optimizer", "profiler"]
 
-_CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
 
 
 @asynccontextmanager
@@ -55,7 +55,7 @@ async def _connected(server: str, part: Part) -> AsyncIterator[grpc.aio.Channel]
 
 async def _wait_ready(channel: grpc.aio.Channel, address: str) -> None:
     try:
-        await asyncio.wait_for(channel.channel_ready(), _CONNECT_SECONDS)
+        await asyncio.wait_for(channel.channel_ready(), CONNECT_SECONDS)
     except TimeoutError:
         raise CommandError(
             f"nothing answers at {address}; is the service running and the address right? "

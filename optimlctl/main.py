@@ -7,6 +7,7 @@ from typing import Annotated
 
 import structlog
 import typer
+from pydantic import ValidationError
 
 from optiml.settings import settings
 from optimlctl.commands import cancel, doctor, evaluate, get, init, list_, optimize, submit, up, watch
@@ -77,6 +78,8 @@ def run(arguments: Sequence[str]) -> int:
         ended = app(
             args=[word for word in arguments if word != "--debug"], prog_name="optimlctl", standalone_mode=False
         )
+    except ValidationError as error:
+        return _told(_wrong_setting(error), ExitCode.USAGE)
     except typer.TyperException as error:
         return _told(_usage(error), ExitCode.USAGE)
     except (KeyboardInterrupt, typer.Abort):
@@ -87,6 +90,12 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the one place where a failure becomes a line
         return _explain(error, debug=debug)
     return int(ended or 0)
+
+
+def _wrong_setting(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = "_".join(["OPTIML", *(str(part).upper() for part in first["loc"])])
+    return f"the setting {name} (environment or .env) is wrong: {first['msg']}"
 
 
 def _usage(error: typer.TyperException) -> str:
