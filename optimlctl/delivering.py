@@ -97,13 +97,17 @@ def _lines(optimization: search_pb2.Optimization, out: Path | None) -> list[str]
     if optimization.HasField("failure"):
         return []
     name = optimization.problem.name or "kernel"
+    state = search_pb2.OptimizationState.Name(optimization.state).removeprefix("OPTIMIZATION_STATE_").lower()
+    ended = "" if optimization.state == search_pb2.OPTIMIZATION_STATE_SUCCEEDED else f"{state}, "
+    if not optimization.HasField("baseline_evaluation"):
+        return [f"{name}: {state}, the input has not been evaluated"]
     where = wording.device(optimization.baseline_evaluation.device)
     before = wording.milliseconds(wording.time_ms(optimization.baseline_evaluation))
     if optimization.chain:
         after = wording.milliseconds(wording.time_ms(optimization.best_evaluation))
-        lines = [f"{name}: {wording.speedup(optimization.comparison)}, {before} → {after}, on {where}"]
+        lines = [f"{name}: {ended}{wording.speedup(optimization.comparison)}, {before} → {after}, on {where}"]
     else:
-        lines = [f"{name}: nothing faster found; the input stands at {before}, on {where}"]
+        lines = [f"{name}: {ended}nothing faster found; the input stands at {before}, on {where}"]
     for number, link in enumerate(optimization.chain, start=1):
         title = link.edit.title or wording.edit_name(link.edit)
         lines.append(f"  {number}. {title}: {wording.speedup(link.against_parent)} over its parent")

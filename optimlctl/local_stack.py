@@ -5,6 +5,7 @@ killed loses nothing: the next local stack goes on with what was open.
 """
 
 import importlib
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -47,7 +48,7 @@ async def local_stack(part: Part = Part.ALL, *, listen: str | None = None) -> As
         CommandError: the state folder cannot be used, or the address cannot be bound.
     """
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="optiml-")))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="optiml-", dir=_short_folder())))
         _prepare_state_folder(settings().state_folder)
         try:
             profiler = _service("profiler", settings())
@@ -73,6 +74,11 @@ async def _rest(profiler: Service, folder: Path, listen: str | None) -> AsyncIte
         orchestrator = _service("orchestrator", own)
         where = listen or f"unix:{folder / 'orchestrator.sock'}"
         yield await stack.enter_async_context(serving([orchestrator, *shared], where, grace_seconds=_GRACE_SECONDS))
+
+
+def _short_folder() -> str | None:
+    # The path of a Unix socket has at most 107 bytes, and a session's temporary folder can be deep.
+    return "/tmp" if len(os.fsencode(tempfile.gettempdir())) > 60 else None  # noqa: S108 - a private folder in it
 
 
 def _serve(services: list[Service], socket: Path) -> AbstractAsyncContextManager[str]:

@@ -1,5 +1,6 @@
 """The entry point: commands, and every failure as one line and an exit code."""
 
+import io
 import sys
 import traceback
 from collections.abc import Sequence
@@ -60,6 +61,9 @@ def _root(
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Unicode gets "?" for "✓", not a failure
     sys.exit(run(sys.argv[1:]))
 
 

@@ -59,15 +59,24 @@ def write_result(folder: Path, files: Mapping[str, str]) -> None:
         try:
             for name, text in files.items():
                 _write_durably(staged / name, text)
-            if existed:
-                _move_into(staged, folder)
-            else:
-                staged.chmod(0o777 & ~_umask())
-                staged.rename(folder)
+            _publish(staged, folder, existed=existed)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
     except OSError as error:
         raise write_error(error, "results", folder) from error
+
+
+def _publish(staged: Path, folder: Path, *, existed: bool) -> None:
+    if not existed:
+        staged.chmod(0o777 & ~_umask())
+        try:
+            staged.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another run has made it in the meantime
+                raise
+        else:
+            return
+    _move_into(staged, folder)
 
 
 def _write_durably(path: Path, text: str) -> None:

@@ -1,15 +1,19 @@
 """`optimlctl up`: the local stack as a service on this machine."""
 
 import asyncio
+import re
 from typing import Annotated
 
 import typer
 
 from optimlctl.exit_codes import ExitCode
+from optimlctl.failures import CommandError
 from optimlctl.interrupts import interrupts
 from optimlctl.local_stack import Part, local_stack
 
 __all__ = ["register"]
+
+_LOCAL = re.compile(r"(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d{1,5}|unix:.+")
 
 
 def register(app: typer.Typer) -> None:
@@ -24,14 +28,20 @@ def up(
 ) -> int:
     """Run all four services here until Ctrl-C, and go on with searches that are open.
 
-    There is no authentication: whoever reaches the address can run kernels here, so keep it on the loopback interface
-    or a Unix socket.
+    There is no authentication: whoever reaches the address can run kernels here. So it is the loopback interface or a
+    Unix socket only; deploy/ has what a cluster needs.
 
     \b
     Examples:
       optimlctl up
       optimlctl up --listen unix:/run/user/1000/optiml.sock
     """
+    if not _LOCAL.fullmatch(listen):
+        raise CommandError(
+            f"{listen!r} is not on this machine alone; give 127.0.0.1:PORT or unix:/path, since there is no "
+            "authentication",
+            ExitCode.USAGE,
+        )
     return asyncio.run(_up(listen))
 
 

@@ -90,3 +90,15 @@ def test_a_setting_that_is_wrong_is_told_in_one_line(tmp_path: Path) -> None:
     done = optimlctl(tmp_path, "list", extra={"OPTIML_CHECK_SECONDS": "soon"})
     assert done.returncode == 2
     assert "OPTIML_CHECK_SECONDS" in error_of(done)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:7400", "example.org:7400", "7400", "127.0.0.1"])
+def test_up_refuses_an_address_that_others_can_reach(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["up", "--listen", address]) == 2
+    assert "127.0.0.1:PORT" in capsys.readouterr().err
+
+
+def test_a_terminal_without_unicode_is_no_failure(tmp_path: Path) -> None:
+    done = optimlctl(tmp_path, "list", "--server", "127.0.0.1:1é", extra={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 5
+    assert "127.0.0.1:1?" in error_of(done)

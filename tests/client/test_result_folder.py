@@ -1,6 +1,7 @@
 import os
 import resource
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -83,6 +84,15 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, exists: bool) 
     with _largest_file(64), pytest.raises(CommandError, match="limit on file sizes"):
         write_result(folder, {**FILES, "trajectory.md": "x" * 1000})
     assert (_texts(folder) if exists else list(tmp_path.iterdir())) == (FILES if exists else [])
+
+
+def test_two_runs_that_make_the_same_folder_both_succeed(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    texts = [{name: str(number) * 10_000 for name in FILES} for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda files: write_result(folder, files), texts))
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_full_disk_is_found_before_the_search(tmp_path: Path) -> None:
