@@ -1,7 +1,8 @@
 """Following an optimization over gRPC: its events in order, across lost connections, to its end."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TypeAlias
 
 import grpc
@@ -36,7 +37,7 @@ async def get(stub: Stub, optimization_id: str) -> search_pb2.Optimization:
     return response.optimization
 
 
-async def follow(stub: Stub, optimization_id: str, *, after: int = 0) -> AsyncIterator[search_pb2.Event]:
+async def follow(stub: Stub, optimization_id: str, *, after: int = 0) -> AsyncGenerator[search_pb2.Event, None]:
     """Yield the events after sequence number `after`, until the optimization has ended.
 
     A lost connection is taken up again from the last event seen, for a minute without any.
@@ -75,13 +76,11 @@ async def read_log(stub: Stub, optimization: search_pb2.Optimization) -> list[se
     events: list[search_pb2.Event] = []
     if not optimization.last_sequence:
         return events
-    request = optimizer_service_pb2.WatchOptimizationRequest(id=optimization.id)
-    call = stub.WatchOptimization(request, timeout=CALL_SECONDS)
-    async for response in call:
-        if response.event.HasField("progress"):
-            continue
-        events.append(response.event)
-        if response.event.sequence >= optimization.last_sequence:
-            break
-    call.cancel()
+    async with aclosing(follow(stub, optimization.id)) as log:
+        async for event in log:
+            if event.HasField("progress"):
+                continue
+            events.append(event)
+            if event.sequence >= optimization.last_sequence:
+                break
     return events

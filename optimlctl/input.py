@@ -1,10 +1,11 @@
 """What the person hands in: a source file and its problem, as the messages that the services take."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from optiml.v1 import kernel_pb2, problem_pb2
+from optimlctl.launch_comment import with_launches
 from optimlctl.submissions import Submission
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +41,6 @@ def draft(file: Path, kernel: str) -> Draft:
 
 
 def export(best: kernel_pb2.Kernel, submission: Submission | None) -> Exported:
+    if submission is None:
+        return Exported(with_launches(best), "")
     raise NotImplementedError
