@@ -18,6 +18,7 @@ __all__ = [
     "OutOption",
     "ProblemOption",
     "QuietOption",
+    "RequestIdOption",
     "RoundsOption",
     "SeedOption",
     "ServerOption",
@@ -62,6 +63,12 @@ TimeLimitOption: TypeAlias = Annotated[
 ]
 SeedOption: TypeAlias = Annotated[
     int, typer.Option("--seed", min=0, max=2**64 - 1, metavar="S", help="Seed of every random choice.")
+]
+RequestIdOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--request-id", metavar="UUID", help="The same id and input join the same search, as a restarted job does."
+    ),
 ]
 OutOption: TypeAlias = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to write the results.")]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

@@ -130,7 +130,7 @@ class LiveView(QuietView):
         if ended is not None:
             self._take(ended)
         elif event.HasField("baseline_evaluated"):
-            self._baseline = baseline_line(event.baseline_evaluated)
+            self._baseline = baseline_line(event.baseline_evaluated).removeprefix("baseline ")
         elif event.HasField("progress"):
             self._work = one_line(f"{event.progress.stage}: {event.progress.what}")
         elif event.HasField("finished"):

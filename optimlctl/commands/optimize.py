@@ -34,6 +34,7 @@ def optimize(
     rounds: options.RoundsOption = 0,
     time_limit: options.TimeLimitOption = 0.0,
     seed: options.SeedOption = 0,
+    request_id: options.RequestIdOption = "",
     out: options.OutOption = None,
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
@@ -50,18 +51,25 @@ def optimize(
       optimlctl optimize gemm.cu --kernel gemm_naive --problem gemm.yaml --server optiml.example.org:7401
     """
     given = read_input(file, kernel, problem)
-    folder = out or Path("optiml-out") / given.name
+    folder = out or Path("optiml-out") / file.stem
     check_writable(folder)
     settings = options.search_settings(device, rounds, time_limit, seed)
-    return asyncio.run(_optimize(given, settings, server, folder, as_object=json, quiet=quiet))
+    return asyncio.run(_optimize(given, settings, server, request_id, folder, as_object=json, quiet=quiet))
 
 
 async def _optimize(
-    given: Input, settings: SearchSettings, server: str, folder: Path, *, as_object: bool, quiet: bool
+    given: Input,
+    settings: SearchSettings,
+    server: str,
+    request_id: str,
+    folder: Path,
+    *,
+    as_object: bool,
+    quiet: bool,
 ) -> ExitCode:
     async with optimizer(server) as stub:
         with interrupts() as interrupted:
-            optimization = await submit(stub, given, settings)
+            optimization = await submit(stub, given, settings, request_id)
             view = open_view(optimization, quiet=quiet, to_stderr=as_object)
             view.say(f"{optimization.id}: {given.origin}")
             optimization = await watch_to_end(stub, optimization, view, interrupted)

@@ -28,6 +28,7 @@ def submit_(
     rounds: options.RoundsOption = 0,
     time_limit: options.TimeLimitOption = 0.0,
     seed: options.SeedOption = 0,
+    request_id: options.RequestIdOption = "",
 ) -> int:
     """Hand in a kernel, print the optimization's id, and return.
 
@@ -41,12 +42,12 @@ def submit_(
     """
     given = read_input(file, kernel, problem)
     settings = options.search_settings(device, rounds, time_limit, seed)
-    return asyncio.run(_submit(given, settings, server))
+    return asyncio.run(_submit(given, settings, server, request_id))
 
 
-async def _submit(given: Input, settings: SearchSettings, server: str) -> ExitCode:
+async def _submit(given: Input, settings: SearchSettings, server: str, request_id: str) -> ExitCode:
     async with optimizer(server) as stub:
-        optimization = await submit(stub, given, settings)
+        optimization = await submit(stub, given, settings, request_id)
     typer.echo(optimization.id)
     if not server:
         typer.echo(f"stored; `optimlctl watch {optimization.id}` or `optimlctl up` runs it", err=True)
