@@ -1,0 +1,103 @@
+"""The four services in this process, on Unix sockets in a private temporary folder: the embedded default.
+
+The client talks gRPC to them as it would to a cluster. The store is SQLite in the state folder, so a client that is
+killed loses nothing: the next local stack goes on with what was open.
+"""
+
+import importlib
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+
+from optiml.rpc.server import Service, serving
+from optiml.settings import Settings, settings
+from optimlctl.failures import CommandError
+
+__all__ = ["Part", "local_stack"]
+
+_GRACE_SECONDS = 0.5  # nobody else waits for these servers
+
+
+class Part(Enum):
+    """What of the stack is started."""
+
+    ALL = "all"
+    """All four services: searches that are open go on."""
+    STORE = "store"
+    """Only the orchestrator over its store, driving nothing."""
+    PROFILER = "profiler"
+    """Only the profiler."""
+
+
+@asynccontextmanager
+async def local_stack(part: Part = Part.ALL, *, listen: str | None = None) -> AsyncIterator[str]:
+    """Run services within the context.
+
+    Args:
+        part: which.
+        listen: where else to serve all of them, as `host:port` or `unix:/path`; None is a private Unix socket.
+
+    Yields:
+        The address at which the wanted part answers.
+
+    Raises:
+        CommandError: the state folder cannot be used, or the address cannot be bound.
+    """
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="optiml-", dir=_short_folder())))
+        _prepare_state_folder(settings().state_folder)
+        try:
+            profiler = _service("profiler", settings())
+            address = await stack.enter_async_context(_serve([profiler], folder / "profiler.sock"))
+            if part is Part.ALL:
+                address = await stack.enter_async_context(_rest(profiler, folder, listen))
+        except OSError as error:
+            raise CommandError(f"cannot start the services here: {error}") from error
+        yield address
+
+
+@asynccontextmanager
+async def _rest(profiler: Service, folder: Path, listen: str | None) -> AsyncIterator[str]:
+    addresses = {name: f"unix:{folder / name}.sock" for name in ("generator", "judge", "profiler")}
+    own = settings().model_copy(update={f"{name}_address": address for name, address in addresses.items()})
+    async with AsyncExitStack() as stack:
+        services = [profiler]
+        for name in ("judge", "generator"):
+            services.append(_service(name, own))
+            await stack.enter_async_context(_serve([services[-1]], folder / f"{name}.sock"))
+        # The orchestrator is last to start and first to stop: its calls end before those who answer them.
+        shared = [replace(service, stop=None) for service in services]  # whoever served them first stops them
+        orchestrator = _service("orchestrator", own)
+        where = listen or f"unix:{folder / 'orchestrator.sock'}"
+        yield await stack.enter_async_context(serving([orchestrator, *shared], where, grace_seconds=_GRACE_SECONDS))
+
+
+def _short_folder() -> str | None:
+    # The path of a Unix socket has at most 107 bytes, and a session's temporary folder can be deep.
+    return "/tmp" if len(os.fsencode(tempfile.gettempdir())) > 60 else None  # noqa: S108 - a private folder in it
+
+
+def _serve(services: list[Service], socket: Path) -> AbstractAsyncContextManager[str]:
+    return serving(services, f"unix:{socket}", grace_seconds=_GRACE_SECONDS)
+
+
+def _service(name: str, own: Settings) -> Service:
+    # Imported when needed: a client of a remote server starts in half the time and needs no compiler.
+    service: Service = importlib.import_module(f"services.{name}.server").service(own)
+    return service
+
+
+def _prepare_state_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CommandError(
+            f"cannot use the state folder {folder}: {error.strerror or error}; set OPTIML_STATE_FOLDER to a folder "
+            "that can be written"
+        ) from error
