@@ -1,46 +1,90 @@
 """What the person hands in: a source file and its problem, as the messages that the services take."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from optiml.cuda import exporter
+from optiml.cuda.assembly import Imported
+from optiml.cuda.drafting import draft_problem_file, join, require_complete
+from optiml.cuda.importer import import_file
+from optiml.identity import kernel_id
+from optiml.problem_file import load_problem
 from optiml.v1 import kernel_pb2, problem_pb2
 from optimlctl.launch_comment import with_launches
+from optimlctl.source_file import read_text
 from optimlctl.submissions import Submission
-from pathlib import Path
+
+__all__ = ["Draft", "Input", "draft", "export", "read_input"]
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
+    """A kernel and what it computes."""
+
     name: str
     problem: problem_pb2.Problem
     kernel: kernel_pb2.Kernel
     submission: Submission
     origin: str
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    source: str
-    patch: str
+    """Where the problem comes from, for the person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
+    """A problem file that was drafted."""
+
     text: str
     missing: list[str]
+    """What a person must fill in, one line each."""
 
 
 def read_input(file: Path, kernel: str, problem: Path | None) -> Input:
-    from optimlctl.source_file import read_text
+    """Read a source file and its problem: the named problem file, the one beside the source, or inferred.
 
-    read_text(file, "CUDA source file")
-    raise NotImplementedError
+    Args:
+        file: the `.cu` file.
+        kernel: the `__global__` function; empty if the file leaves no choice.
+        problem: the problem file; None looks beside the source for one of the same stem.
+
+    Raises:
+        CommandError: a file cannot be read.
+        InvalidArgumentError: source or problem are wrong or incomplete; the message says where and how to mend it.
+    """
+    imported = _imported(file, read_text(file, "CUDA source file"), kernel)
+    if problem is None and file.with_suffix(".yaml").is_file():
+        problem = file.with_suffix(".yaml")
+    if problem is None:
+        require_complete(imported)
+        imported.kernel.id = kernel_id(imported.kernel)
+        stated, candidate = imported.problem, imported.kernel
+        origin = f"problem inferred from {file}; the kernel itself is the reference"
+    else:
+        stated, candidate = join(imported, load_problem(read_text(problem, "problem file"), str(problem)), str(problem))
+        origin = f"problem of {problem}"
+    submission = Submission(str(file), imported.text, kernel, str(problem) if problem else None)
+    return Input(stated.name, stated, candidate, submission, origin)
+
+
+def _imported(file: Path, text: str, kernel: str) -> Imported:
+    return import_file(text, str(file), kernel or None, file.parent)
 
 
 def draft(file: Path, kernel: str) -> Draft:
-    raise NotImplementedError
+    """Draft the problem file of a source file.
+
+    Raises:
+        CommandError: the file cannot be read.
+        InvalidArgumentError: it holds no kernel, or leaves a choice that nobody made.
+    """
+    imported = _imported(file, read_text(file, "CUDA source file"), kernel)
+    missing = [f"{m.field} (line {m.line}): {m.why}; write {m.hint}" for m in imported.missing]
+    return Draft(draft_problem_file(imported), missing)
 
 
-def export(best: kernel_pb2.Kernel, submission: Submission | None) -> Exported:
+def export(best: kernel_pb2.Kernel, submission: Submission | None) -> exporter.Export:
+    """Put the best kernel into the person's file; without a submission, only its device code can be given."""
     if submission is None:
-        return Exported(with_launches(best), "")
-    raise NotImplementedError
+        return exporter.Export(with_launches(best), "")
+    path = Path(submission.file)
+    imported = _imported(path, submission.text, submission.kernel)
+    return exporter.export(imported, best, path.name if path.is_absolute() else path.as_posix())
