@@ -57,7 +57,7 @@ def tell(error: Exception) -> tuple[str, ExitCode] | None:
     if isinstance(error, CommandError):
         return one_line(str(error)), error.code
     if isinstance(error, errors.InvalidArgumentError):
-        fields = [str(violation) for violation in error.violations if str(violation) not in str(error)]
+        fields = [str(violation) for violation in error.violations if violation.description not in str(error)]
         return one_line("; ".join([str(error), *fields])), of_error(error)
     if isinstance(error, errors.Error):
         return one_line(str(error)), of_error(error)

@@ -15,11 +15,13 @@ __global__ void relu(const float* X, float* Y, int N) {
 """
 PROBLEM = """\
 name: relu
-parameters: {N: {}}
+parameters: {N: any}
 arguments:
-  X: {dtype: f32, shape: [N], role: in}
+  X: {dtype: f32, shape: [N], role: in, draw: "uniform(-1, 1)"}
   Y: {dtype: f32, shape: [N], role: out}
-reference: {numpy: "Y = np.maximum(X, 0)"}
+launch:
+  - {kernel: relu, grid: ["ceil_div(N, 256)"], block: [256], arguments: [X, Y, i32 N]}
+reference: Y = np.maximum(X, 0)
 sizes:
   smoke: [{N: 37}]
   check: [{N: 1003}]
