@@ -52,7 +52,7 @@ async def deliver(
     if as_object:
         typer.echo(json.dumps(summarize(optimization), ensure_ascii=False, allow_nan=False))
     elif not quiet:
-        for line in _lines(optimization, out if _has_results(optimization) else None):
+        for line in _lines(optimization, out):
             typer.echo(printable(line))
     if optimization.HasField("failure"):
         typer.echo(f"error: {one_line(optimization.failure.message)}", err=True)
@@ -100,7 +100,8 @@ def _lines(optimization: search_pb2.Optimization, out: Path | None) -> list[str]
     state = search_pb2.OptimizationState.Name(optimization.state).removeprefix("OPTIMIZATION_STATE_").lower()
     ended = "" if optimization.state == search_pb2.OPTIMIZATION_STATE_SUCCEEDED else f"{state}, "
     if not optimization.HasField("baseline_evaluation"):
-        return [f"{name}: {state}, the input has not been evaluated"]
+        unwritten = "" if out is None else f"; nothing is written to {out}"
+        return [f"{name}: {state}, the input has not been evaluated{unwritten}"]
     where = wording.device(optimization.baseline_evaluation.device)
     before = wording.milliseconds(wording.time_ms(optimization.baseline_evaluation))
     if optimization.chain:

@@ -57,8 +57,11 @@ def tell(error: Exception) -> tuple[str, ExitCode] | None:
     if isinstance(error, CommandError):
         return one_line(str(error)), error.code
     if isinstance(error, errors.InvalidArgumentError):
-        fields = [str(violation) for violation in error.violations if str(violation) not in str(error)]
+        fields = [str(violation) for violation in error.violations if violation.description not in str(error)]
         return one_line("; ".join([str(error), *fields])), of_error(error)
+    if isinstance(error, errors.NotFoundError):
+        hint = "" if "optimlctl list" in str(error) else "; `optimlctl list` shows those there are"
+        return one_line(f"{error}{hint}"), of_error(error)
     if isinstance(error, errors.Error):
         return one_line(str(error)), of_error(error)
     return None

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from optiml.cuda import exporter
 from optiml.cuda.assembly import Imported
 from optiml.cuda.drafting import draft_problem_file, join, require_complete
 from optiml.cuda.importer import import_file
+from optiml.errors import Error
 from optiml.identity import kernel_id
 from optiml.problem_file import load_problem
 from optiml.v1 import kernel_pb2, problem_pb2
@@ -15,6 +18,8 @@ from optimlctl.source_file import read_text
 from optimlctl.submissions import Submission
 
 __all__ = ["Draft", "Input", "draft", "export", "read_input"]
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,8 @@ def read_input(file: Path, kernel: str, problem: Path | None) -> Input:
     else:
         stated, candidate = join(imported, load_problem(read_text(problem, "problem file"), str(problem)), str(problem))
         origin = f"problem of {problem}"
-    submission = Submission(str(file), imported.text, kernel, str(problem) if problem else None)
+    folder = str(file.parent.absolute())
+    submission = Submission(str(file), folder, imported.text, kernel, str(problem) if problem else None)
     return Input(stated.name, stated, candidate, submission, origin)
 
 
@@ -82,9 +88,17 @@ def draft(file: Path, kernel: str) -> Draft:
 
 
 def export(best: kernel_pb2.Kernel, submission: Submission | None) -> exporter.Export:
-    """Put the best kernel into the person's file; without a submission, only its device code can be given."""
-    if submission is None:
-        return exporter.Export(with_launches(best), "")
-    path = Path(submission.file)
-    imported = _imported(path, submission.text, submission.kernel)
-    return exporter.export(imported, best, path.name if path.is_absolute() else path.as_posix())
+    """Put the best kernel into the person's file.
+
+    Without a submission, or if the kernel cannot be put back (a search was paid for: that must not cost its result),
+    the source is the device code with its launches in a comment, and the patch is empty.
+    """
+    if submission is not None:
+        path = Path(submission.file)
+        within = not path.is_absolute() and ".." not in path.parts  # what `patch` accepts
+        try:
+            imported = import_file(submission.text, submission.file, submission.kernel or None, Path(submission.folder))
+            return exporter.export(imported, best, path.as_posix() if within else path.name)
+        except (Error, ValueError, LookupError) as error:
+            _log.warning("not put back into the file", file=submission.file, exc_info=error)
+    return exporter.Export(with_launches(best), "")

@@ -12,9 +12,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from optiml.rpc.server import Service, serving
-from optiml.settings import Settings, settings
+from optiml.settings import settings
 from optimlctl.failures import CommandError
 
 __all__ = ["Part", "local_stack"]
@@ -51,44 +52,49 @@ async def local_stack(part: Part = Part.ALL, *, listen: str | None = None) -> As
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="optiml-", dir=_short_folder())))
         _prepare_state_folder(settings().state_folder)
         try:
-            profiler = _service("profiler", settings())
-            address = await stack.enter_async_context(_serve([profiler], folder / "profiler.sock"))
-            if part is Part.ALL:
-                address = await stack.enter_async_context(_rest(profiler, folder, listen))
+            start = {Part.ALL: _all, Part.STORE: _store, Part.PROFILER: _profiler}[part]
+            address = await stack.enter_async_context(start(folder, listen or f"unix:{folder / 'optiml.sock'}"))
         except OSError as error:
             raise CommandError(f"cannot start the services here: {error}") from error
         yield address
 
 
+def _profiler(_folder: Path, listen: str) -> AbstractAsyncContextManager[str]:
+    return _serve([_module("profiler").service()], listen)
+
+
+def _store(_folder: Path, listen: str) -> AbstractAsyncContextManager[str]:
+    return _serve([_module("orchestrator").service(settings(), drive=False)], listen)
+
+
 @asynccontextmanager
-async def _rest(profiler: Service, folder: Path, listen: str | None) -> AsyncIterator[str]:
-    addresses = {name: f"unix:{folder / name}.sock" for name in ("generator", "judge", "profiler")}
-    own = settings().model_copy(update={f"{name}_address": address for name, address in addresses.items()})
+async def _all(folder: Path, listen: str) -> AsyncIterator[str]:
+    addresses: dict[str, str] = {}
+    shared: list[Service] = []
     async with AsyncExitStack() as stack:
-        services = [profiler]
-        for name in ("judge", "generator"):
-            services.append(_service(name, own))
-            await stack.enter_async_context(_serve([services[-1]], folder / f"{name}.sock"))
+        for name in ("profiler", "judge", "generator"):
+            service: Service = _module(name).service()
+            addresses[f"{name}_address"] = await stack.enter_async_context(
+                _serve([service], f"unix:{folder / name}.sock")
+            )
+            shared.append(replace(service, stop=None))  # whoever served it first stops it
         # The orchestrator is last to start and first to stop: its calls end before those who answer them.
-        shared = [replace(service, stop=None) for service in services]  # whoever served them first stops them
-        orchestrator = _service("orchestrator", own)
-        where = listen or f"unix:{folder / 'orchestrator.sock'}"
-        yield await stack.enter_async_context(serving([orchestrator, *shared], where, grace_seconds=_GRACE_SECONDS))
+        own = settings().model_copy(update=addresses)
+        yield await stack.enter_async_context(_serve([_module("orchestrator").service(own), *shared], listen))
+
+
+def _serve(services: list[Service], listen: str) -> AbstractAsyncContextManager[str]:
+    return serving(services, listen, grace_seconds=_GRACE_SECONDS)
+
+
+def _module(name: str) -> Any:
+    # Imported when needed: a client of a remote server starts in half the time and needs no compiler.
+    return importlib.import_module(f"services.{name}.server")
 
 
 def _short_folder() -> str | None:
     # The path of a Unix socket has at most 107 bytes, and a session's temporary folder can be deep.
     return "/tmp" if len(os.fsencode(tempfile.gettempdir())) > 60 else None  # noqa: S108 - a private folder in it
-
-
-def _serve(services: list[Service], socket: Path) -> AbstractAsyncContextManager[str]:
-    return serving(services, f"unix:{socket}", grace_seconds=_GRACE_SECONDS)
-
-
-def _service(name: str, own: Settings) -> Service:
-    # Imported when needed: a client of a remote server starts in half the time and needs no compiler.
-    service: Service = importlib.import_module(f"services.{name}.server").service(own)
-    return service
 
 
 def _prepare_state_folder(folder: Path) -> None:

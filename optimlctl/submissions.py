@@ -27,6 +27,8 @@ class Submission:
 
     file: str
     """Its path as the person named it."""
+    folder: str
+    """The absolute path of its folder, where its own headers are."""
     text: str
     """Its content at that time."""
     kernel: str

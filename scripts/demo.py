@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 _ROOT = Path(__file__).resolve().parent.parent
-_COMMAND = Path(sys.executable).with_name("optimlctl")
+_INSTALLED = Path(sys.executable).with_name("optimlctl")
+_COMMAND = [str(_INSTALLED)] if _INSTALLED.exists() else [sys.executable, "-m", "optimlctl"]  # a bare checkout
 _ROUNDS = 6
 _SECONDS_EACH = 25  # ten examples in about four minutes on two cores without a GPU
 _LIMIT_SECONDS = 180  # far above the time limit: a search that hangs must not hang the demo
@@ -31,7 +32,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _optimize(source: Path, out: Path, rounds: int, time_limit: float) -> dict[str, Any]:
-    command = [str(_COMMAND), "optimize", str(source), "--out", str(out), "--json"]
+    command = [*_COMMAND, "optimize", str(source), "--out", str(out), "--json"]
     command += ["--rounds", str(rounds), "--time-limit", str(time_limit)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False)

@@ -9,6 +9,7 @@ from optimlctl import options
 from optimlctl.connection import optimizer
 from optimlctl.exit_codes import ExitCode
 from optimlctl.input import Input, read_input
+from optimlctl.local_stack import Part
 from optimlctl.submitting import submit
 
 __all__ = ["register"]
@@ -46,7 +47,7 @@ def submit_(
 
 
 async def _submit(given: Input, settings: SearchSettings, server: str, request_id: str) -> ExitCode:
-    async with optimizer(server) as stub:
+    async with optimizer(server, part=Part.STORE) as stub:
         optimization = await submit(stub, given, settings, request_id)
     typer.echo(optimization.id)
     if not server:

@@ -26,7 +26,7 @@ class LogServicer(optimizer_service_pb2_grpc.OptimizerServiceServicer):
     async def GetOptimization(self, request: Any, context: Any) -> optimizer_service_pb2.GetOptimizationResponse:
         optimization = messages.optimization()
         if request.id != optimization.id:
-            raise NotFoundError(f"no optimization {request.id!r}; `optimlctl list` shows those there are")
+            raise NotFoundError(f"no optimization {request.id!r}")
         return optimizer_service_pb2.GetOptimizationResponse(optimization=optimization)
 
     async def WatchOptimization(

@@ -6,7 +6,7 @@ from optiml.settings import settings
 from optimlctl.submissions import Submission, recall, remember
 
 ID = "o0123456789abcdef01234567"
-SUBMISSION = Submission(file="relu.cu", text="é\r\n", kernel="", problem_file=None)
+SUBMISSION = Submission(file="relu.cu", folder="/src", text="é\r\n", kernel="", problem_file=None)
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """Wrong input of every kind: one line with what, where and the cure, the right code, nothing half-written."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,13 @@ __global__ void relu(const float* X, float* Y, int N) {
 """
 PROBLEM = """\
 name: relu
-parameters: {N: {}}
+parameters: {N: any}
 arguments:
-  X: {dtype: f32, shape: [N], role: in}
+  X: {dtype: f32, shape: [N], role: in, draw: "uniform(-1, 1)"}
   Y: {dtype: f32, shape: [N], role: out}
-reference: {numpy: "Y = np.maximum(X, 0)"}
+launch:
+  - {kernel: relu, grid: ["ceil_div(N, 256)"], block: [256], arguments: [X, Y, i32 N]}
+reference: Y = np.maximum(X, 0)
 sizes:
   smoke: [{N: 37}]
   check: [{N: 1003}]
@@ -56,10 +59,6 @@ def test_a_kernel_that_the_file_does_not_have_is_told(tmp_path: Path) -> None:
     assert "relu" in _told(tmp_path, RELU, PROBLEM, "--kernel", "gelu")
 
 
-def test_a_syntax_error_is_told_with_its_line(tmp_path: Path) -> None:
-    assert "k.cu:4" in _told(tmp_path, RELU.replace("0.0f;\n", "0.0f)\n"), PROBLEM)
-
-
 def test_a_missing_header_is_told_with_its_line(tmp_path: Path) -> None:
     told = _told(tmp_path, '#include "nowhere.cuh"\n' + RELU, PROBLEM)
     assert "nowhere.cuh" in told
@@ -89,6 +88,16 @@ def test_without_a_problem_what_is_missing_is_named_and_init_is_the_cure(tmp_pat
 def test_an_output_folder_that_cannot_be_written_is_told_before_the_search(tmp_path: Path) -> None:
     told = _told(tmp_path, RELU, PROBLEM, "--out", "k.cu/out", code=1)
     assert "cannot write results to" in told
+
+
+@pytest.mark.slow
+def test_a_syntax_error_is_told_with_the_line_of_the_users_file(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(RELU.replace("0.0f;\n", "0.0f)\n"))
+    (tmp_path / "k.yaml").write_text(PROBLEM)
+    done = optimlctl(tmp_path, "optimize", "k.cu", "--device", "cpu", "--rounds", "1")
+    assert done.returncode in {3, 4}, done.stderr
+    assert re.search(r"^error: .*(k\.cu:4|k\.cu\(4\)|line 4)\b", done.stderr), done.stderr
+    assert not (tmp_path / "optiml-out").exists()
 
 
 @pytest.mark.slow
