@@ -25,7 +25,7 @@ _TCP_ABI, _SCOPE_ABI = 4, 6
 
 
 class _RulesetAttributes(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012 - ctypes asks for a list
+    _fields_ = [
         ("handled_access_fs", ctypes.c_uint64),
         ("handled_access_net", ctypes.c_uint64),
         ("scoped", ctypes.c_uint64),
@@ -34,7 +34,7 @@ class _RulesetAttributes(ctypes.Structure):
 
 class _PathBeneath(ctypes.Structure):
     _pack_ = 1
-    _fields_ = [  # noqa: RUF012 - as above
+    _fields_ = [
         ("allowed_access", ctypes.c_uint64),
         ("parent_fd", ctypes.c_int32),
     ]

@@ -2,8 +2,6 @@
 
 import re
 
-from optiml.cuda import device_code
-
 __all__ = ["rejection"]
 
 _MOST_CHARACTERS = 1 << 20
@@ -16,13 +14,15 @@ _HEADERS = frozenset(
     vector_functions.h sm_61_intrinsics.h device_functions.h cuda_awbarrier.h cuda_awbarrier_primitives.h
     math.h float.h limits.h stdint.h stddef.h cmath cfloat climits cstdint cstddef limits type_traits utility algorithm
     assert.h cassert array tuple initializer_list functional
-    """.split()
+    """.split()  # noqa: SIM905 - names read better as text
 )
 _FOLDERS = ("cooperative_groups/", "cuda/std/", "cuda/", "cub/", "thrust/")
 
 _SPLICE = re.compile(r"\\[ \t]*\r?\n")
 _TEXT = re.compile(
-    r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<raw>R"(?P<mark>[^()\\\s"]{0,16})\(.*?\)(?P=mark)")|(?P<string>"(?:\\.|[^"\\\n])*")',
+    r"(?P<comment>//[^\n]*|/\*.*?\*/)"
+    r'|(?P<raw>R"(?P<mark>[^()\\\s"]{0,16})\(.*?\)(?P=mark)")'
+    r'|(?P<string>"(?:\\.|[^"\\\n])*")',
     re.DOTALL,
 )
 _DIRECTIVE = re.compile(r"^[ \t]*(?:\#|%:)[ \t]*(\w+)[ \t]*(.*?)[ \t]*$", re.MULTILINE)
@@ -64,5 +64,4 @@ def rejection(source: str) -> str | None:
         return reason
     if found := _ASSEMBLER.search("".join(m.group() for m in _TEXT.finditer(text))):
         return f"`{found.group()}` in a string is not allowed: it lets the assembler read files"
-    violations = device_code.host_code_violations(source)
-    return str(violations[0]) if violations else None
+    return None
