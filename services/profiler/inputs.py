@@ -110,7 +110,8 @@ def _scaled(values: Array, kind: Kind, inputs: str) -> Array:
     if factor > 1:  # a half has little room above
         room = math.sqrt(kind.largest) / max(1.0, float(np.max(np.abs(values), initial=0.0)))
         factor = min(factor, 2.0 ** max(0, math.floor(math.log2(room))))
-    return values * values.dtype.type(factor)
+    scaled: Array = values * values.dtype.type(factor)
+    return scaled
 
 
 def draw(problem: problem_pb2.Problem, case: Case) -> Inputs:

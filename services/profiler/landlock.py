@@ -70,13 +70,16 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: Path, rights: int) -> None:
         os.close(handle)
 
 
-def restrict(readable: Iterable[Path], writable: Iterable[Path], *, execute: bool) -> bool:
+def restrict(
+    readable: Iterable[Path], writable: Iterable[Path], *, execute: bool, listable: Iterable[Path] = ()
+) -> bool:
     """Leave this process, and all that it starts, only these folders and files; no TCP, no signals to outsiders.
 
     Args:
         readable: what may be read; missing paths are passed over.
         writable: what may also be written, made and removed.
         execute: whether programs beneath `readable` may be started.
+        listable: folders whose names may be read, but no file's contents.
 
     Returns:
         False where the kernel has no Landlock: nothing was restricted.
@@ -98,6 +101,8 @@ def restrict(readable: Iterable[Path], writable: Iterable[Path], *, execute: boo
     try:
         for path in readable:
             _allow(libc, ruleset, path, reading & handled)
+        for path in listable:
+            _allow(libc, ruleset, path, _READ_DIR)
         for path in writable:
             _allow(libc, ruleset, path, handled if execute else handled & ~_EXECUTE)
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

@@ -116,6 +116,7 @@ def _specification(  # noqa: PLR0917 - all that the supervisor needs, once
             "steps": [{"argv": list(s.argv), "stdin": text(s.stdin), "stdout": text(s.stdout)} for s in steps],
             "environment": environment,
             "readable": [*_SYSTEM, *map(str, readable)],
+            "listable": [str(_ROOT)],  # Python's import looks at the names there
             "writable": [str(folder), "/dev/null", *map(str, writable)],
             "limits": {
                 "RLIMIT_CPU": limits.cpu_seconds,

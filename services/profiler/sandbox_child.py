@@ -53,6 +53,7 @@ def _become(step: dict[str, Any], specification: dict[str, Any]) -> None:
         [Path(path) for path in specification["readable"]],
         [Path(path) for path in specification["writable"]],
         execute=True,
+        listable=[Path(path) for path in specification["listable"]],
     )
     os.execve(step["argv"][0], step["argv"], specification["environment"])  # noqa: S606 - no shell is wanted
 

@@ -1,4 +1,4 @@
-"""What a candidate's text may not be: too long, reaching for files, or host code. Decided before any compiler sees it."""
+"""What a candidate's text may not be: too long, reaching for files, or host code. Decided before it is compiled."""
 
 import re
 
