@@ -14,13 +14,13 @@ from optiml.settings import settings
 from optiml.v1 import kernel_pb2, problem_pb2, verdict_pb2
 from services.profiler.compare import POISON
 from services.profiler.compile import compile_kernel
-from services.profiler.data_types import from_float64, kind_of, to_wide
 from services.profiler.executor import Executor, Program
 from services.profiler.failure import CandidateError
 from services.profiler.inputs import Case, Inputs, draw, extents
 from services.profiler.plan import make_plan
 from services.profiler.promote import promoted_kernel, promoted_problem
 from services.profiler.reference import Expected, output_arguments
+from services.profiler.storage import from_float64, kind_of, to_wide
 
 __all__ = ["Baselines"]
 

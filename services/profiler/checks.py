@@ -16,12 +16,12 @@ import numpy as np
 from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, kernel_pb2, problem_pb2, verdict_pb2
 from services.profiler.compare import POISON, SECOND_POISON, Difference, compare
-from services.profiler.data_types import kind_of
 from services.profiler.executor import Executor, Program, Ran
 from services.profiler.failure import CandidateError
 from services.profiler.inputs import Case, Inputs, draw, extents, sizes_text
 from services.profiler.plan import make_plan
 from services.profiler.reference import Expected, KernelRun, References, output_arguments
+from services.profiler.storage import kind_of
 from services.profiler.tolerance import allowed, reduction_length
 
 __all__ = ["Candidate", "level_0", "level_1"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.profiler.data_types import Array, Kind, to_wide
+from services.profiler.storage import Array, Kind, to_wide
 from services.profiler.tolerance import Allowed
 
 __all__ = ["POISON", "SECOND_POISON", "Difference", "compare"]

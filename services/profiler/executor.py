@@ -7,8 +7,8 @@ from typing import Protocol
 from optiml.devices import DeviceModel
 from optiml.v1 import evaluation_pb2, problem_pb2
 from services.profiler.compile import Compiled
-from services.profiler.data_types import Array
 from services.profiler.plan import Plan
+from services.profiler.storage import Array
 
 __all__ = ["Executor", "Measured", "Program", "Ran", "Subject"]
 

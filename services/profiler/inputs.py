@@ -12,7 +12,7 @@ import numpy as np
 
 from optiml.expressions import evaluate, evaluate_integer
 from optiml.v1 import problem_pb2
-from services.profiler.data_types import Array, Kind, from_float64, kind_of, to_wide
+from services.profiler.storage import Array, Kind, from_float64, kind_of, to_wide
 
 __all__ = ["Case", "Inputs", "draw", "extents", "scalars", "sizes_text"]
 

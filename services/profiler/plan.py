@@ -14,9 +14,9 @@ from optiml.devices import DeviceModel
 from optiml.expressions import ExpressionError, evaluate, evaluate_integer
 from optiml.v1 import kernel_pb2, problem_pb2, verdict_pb2
 from services.profiler.compile import Compiled
-from services.profiler.data_types import from_float64, kind_of
 from services.profiler.failure import CandidateError
 from services.profiler.inputs import extents
+from services.profiler.storage import from_float64, kind_of
 
 __all__ = ["Buffer", "ConcreteLaunch", "Plan", "make_plan"]
 

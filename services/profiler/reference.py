@@ -14,8 +14,8 @@ from optiml.errors import InvalidArgumentError
 from optiml.settings import settings
 from optiml.v1 import problem_pb2
 from services.profiler import sandbox
-from services.profiler.data_types import Array, from_float64, kind_of, to_wide
 from services.profiler.inputs import Case, Inputs, draw, extents
+from services.profiler.storage import Array, from_float64, kind_of, to_wide
 from services.profiler.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
 from services.profiler.worker_protocol import Frame
 
@@ -78,10 +78,10 @@ async def numpy_outputs(process: WorkerProcess, problem: problem_pb2.Problem, ca
     if answer.header.get("error"):
         raise InvalidArgumentError(f"problem.reference.numpy: {str(answer.header['error'])[:500]}")
     try:
-        return {
-            name: np.frombuffer(blob, dtype).reshape(shape)
-            for (name, shape, dtype), blob in zip(outputs, answer.blobs, strict=True)
-        }
+        found: Expected = {}
+        for (name, shape, dtype), blob in zip(outputs, answer.blobs, strict=True):
+            found[name] = np.frombuffer(blob, np.dtype(dtype)).reshape(shape)
+        return found
     except ValueError as error:
         raise InvalidArgumentError("problem.reference.numpy: its process answered nonsense") from error
 

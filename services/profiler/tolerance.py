@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optiml.v1 import problem_pb2
-from services.profiler.data_types import Array, Kind
+from services.profiler.storage import Array, Kind
 
 __all__ = ["Allowed", "allowed", "reduction_length"]
 
