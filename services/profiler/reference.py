@@ -77,13 +77,13 @@ async def numpy_outputs(process: WorkerProcess, problem: problem_pb2.Problem, ca
         raise InvalidArgumentError(f"problem.reference.numpy: its process ended with status {error.status}") from error
     if answer.header.get("error"):
         raise InvalidArgumentError(f"problem.reference.numpy: {str(answer.header['error'])[:500]}")
+    found: Expected = {}
     try:
-        found: Expected = {}
-        for (name, shape, dtype), blob in zip(outputs, answer.blobs, strict=True):
-            found[name] = np.frombuffer(blob, np.dtype(dtype)).reshape(shape)
-        return found
+        for (name, extent, dtype), blob in zip(outputs, answer.blobs, strict=True):
+            found[name] = np.frombuffer(blob, np.dtype(dtype)).reshape(extent)
     except ValueError as error:
         raise InvalidArgumentError("problem.reference.numpy: its process answered nonsense") from error
+    return found
 
 
 class References:
