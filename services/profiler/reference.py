@@ -57,10 +57,7 @@ async def numpy_outputs(process: WorkerProcess, problem: problem_pb2.Problem, ca
     """
     kinds = {argument.name: kind_of(argument.data_type) for argument in problem.arguments}
     arrays = {name: np.ascontiguousarray(to_wide(stored, kinds[name])) for name, stored in inputs.buffers.items()}
-    outputs = [
-        {"name": a.name, "shape": list(extents(a, case.size)), "dtype": _wide_type(a)}
-        for a in output_arguments(problem)
-    ]
+    outputs = [(a.name, extents(a, case.size), _wide_type(a)) for a in output_arguments(problem)]
     header = {
         "statements": problem.reference.numpy,
         "numbers": {**case.size, **inputs.scalars},

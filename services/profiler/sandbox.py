@@ -122,7 +122,7 @@ def _specification(  # noqa: PLR0917 - all that the supervisor needs, once
                 "RLIMIT_CPU": limits.cpu_seconds,
                 "RLIMIT_AS": limits.address_space_bytes,
                 "RLIMIT_FSIZE": limits.file_bytes,
-                "RLIMIT_NOFILE": 256,
+                "RLIMIT_NOFILE": 1024,
                 "RLIMIT_CORE": 0,
             },
         }
@@ -181,11 +181,12 @@ async def run(
     limits: Limits,
     *,
     readable: Sequence[Path] = (),
+    writable: Sequence[Path] = (),
     path: Sequence[Path] = (),
     environment: dict[str, str] | None = None,
 ) -> Outcome:
     """Run the steps to the end, or until their time is up; when cancelled, kill them first. Arguments as `start`."""
-    child = await start(steps, folder, limits, readable=readable, path=path, environment=environment)
+    child = await start(steps, folder, limits, readable=readable, writable=writable, path=path, environment=environment)
     if child.process.stdin is not None:
         child.process.stdin.close()
     outputs = asyncio.gather(

@@ -65,7 +65,7 @@ def load(file: str, launches: tuple[JobLaunch, ...]) -> Loaded:
     """Load a cubin afresh, so that its `__device__` variables hold their initial values."""
     module = cupy.cuda.function.Module()
     module.load_file(file)
-    functions = {}
+    functions: dict[str, Any] = {}
     for launch in launches:
         function = functions.setdefault(launch.symbol, module.get_function(launch.symbol))
         if launch.dynamic_shared_bytes > _WITHOUT_OPT_IN_BYTES:

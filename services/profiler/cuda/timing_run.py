@@ -1,8 +1,8 @@
 """Times kernels against each other in one process: interleaved, cold L2, inputs restored before every run.
 
 Runs in the worker process only. Before each timed run the INOUT arguments are restored, scratch is poisoned, and a
-buffer of twice the L2's size is written, so that every run starts from the same cold cache. The persisting-L2 window is
-reset, so that nothing survives the flush.
+buffer of twice the L2's size is written, so that every run starts from the same cold cache. Device code cannot set a
+persisting-L2 window, so nothing survives the flush.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from services.profiler.cuda.statistics import interleaved_order
 from services.profiler.jobs import JobBuffer, JobLaunch, job_launches
 from services.profiler.worker_protocol import Frame
 
-__all__ = ["time_subjects"]
+__all__ = ["run_once", "time_subjects"]
 
 _WARM_UPS = 3
 _LEAST_ROUNDS, _MOST_ROUNDS = 10, 100
@@ -57,11 +57,10 @@ class _Contender:
 def _draw(described: dict[str, Any], seed: int) -> DeviceBuffer:
     """Allocate an argument and draw its values on the GPU: at these sizes they would take seconds to send."""
     buffer = device_memory.allocate(JobBuffer(described["name"], described["bytes"], described["role"], None))
-    values = buffer.view.view(cupy.dtype(described["dtype"])) if described["dtype"] != "bf16" else buffer.view
+    bfloat16 = described["dtype"] == "bf16"
+    values = buffer.view.view(cupy.dtype("uint16" if bfloat16 else described["dtype"]))
     generator = cupy.random.Generator(cupy.random.XORWOW(seed))
     step = 1 << 26  # draw in parts: a whole float64 image of a large buffer may not fit
-    if described["dtype"] == "bf16":
-        values = buffer.view.view(cupy.uint16)
     for begin in range(0, values.size, step):
         part = values[begin : begin + step]
         match described["draw"]["kind"]:
@@ -75,10 +74,31 @@ def _draw(described: dict[str, Any], seed: int) -> DeviceBuffer:
                 drawn = generator.integers(described["draw"]["low"], described["draw"]["high"], part.size)
             case _:
                 drawn = cupy.full(part.size, described["draw"]["value"])
-        if described["dtype"] == "bf16":
+        if bfloat16:
             drawn = (drawn.astype(cupy.float32).view(cupy.uint32) >> 16).astype(cupy.uint16)
         part[:] = drawn.astype(part.dtype)
     return buffer
+
+
+def _prepare(header: dict[str, Any]) -> tuple[dict[str, DeviceBuffer], list[_Contender]]:
+    """Draw the arguments and load every subject."""
+    shared: dict[str, DeviceBuffer] = {}
+    for number, described in enumerate(header["arguments"]):
+        if described["role"] == "out":
+            empty = JobBuffer(described["name"], described["bytes"], "out", None)
+            shared[described["name"]] = device_memory.allocate(empty)
+        else:
+            shared[described["name"]] = _draw(described, header["seed"] * 64 + number)
+    pristine = {b.name: b.view.copy() for b in shared.values() if b.role == "inout"}
+    return shared, [_Contender(subject, shared, pristine) for subject in header["subjects"]]
+
+
+def run_once(header: dict[str, Any]) -> None:
+    """Run the first subject once, cold; header as in `time_subjects`."""
+    _, contenders = _prepare(header)
+    contenders[0].restore()
+    device_memory.launch_all(contenders[0].loaded, contenders[0].launches, contenders[0].buffers)
+    cupy.cuda.runtime.deviceSynchronize()
 
 
 def time_subjects(header: dict[str, Any]) -> Frame:
@@ -90,16 +110,7 @@ def time_subjects(header: dict[str, Any]) -> Frame:
     Returns:
         `samples_ms`: one list for each subject, all of the same length.
     """
-    shared: dict[str, DeviceBuffer] = {}
-    for number, described in enumerate(header["arguments"]):
-        if described["role"] == "out":
-            shared[described["name"]] = device_memory.allocate(
-                JobBuffer(described["name"], described["bytes"], "out", None)
-            )
-        else:
-            shared[described["name"]] = _draw(described, header["seed"] * 64 + number)
-    pristine = {b.name: b.view.copy() for b in shared.values() if b.role == "inout"}
-    contenders = [_Contender(subject, shared, pristine) for subject in header["subjects"]]
+    shared, contenders = _prepare(header)
     l2_bytes = int(cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"])
     flush = cupy.empty(max(2 * l2_bytes, 1 << 20), dtype=cupy.uint8)
     warm = [[contender.timed_ms(flush) for _ in range(_WARM_UPS)][-1] for contender in contenders]
@@ -109,7 +120,7 @@ def time_subjects(header: dict[str, Any]) -> Frame:
     for order in interleaved_order(len(contenders), rounds):
         for index in order:
             samples[index].append(contenders[index].timed_ms(flush))
-    for buffer in shared.values():
+    for buffer in [*shared.values(), *(buffer for contender in contenders for buffer in contender.scratch)]:
         if harm := device_memory.guards_intact(buffer):
             return Frame({"status": "memory-fault", "reason": harm})
     return Frame({"status": "ok", "samples_ms": samples})
