@@ -10,6 +10,7 @@ order. Expected values never enter the process that runs the candidate.
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,9 +25,10 @@ from services.profiler.reference import Expected, KernelRun, References, output_
 from services.profiler.storage import kind_of
 from services.profiler.tolerance import allowed, reduction_length
 
-__all__ = ["Candidate", "level_0", "level_1"]
+__all__ = ["Candidate", "check_again", "level_0", "level_1"]
 
 _SEEDS = (1, 2)
+_FRESH_SEED = 3
 _ADVERSARIAL = ("zeros", "large", "tiny")
 _ILL_CONDITIONED = 0.05  # a case whose expected values move by more than this part of their scale checks nothing
 
@@ -38,6 +40,10 @@ _VERDICT_OF_FINDING = {
     "misaligned": verdict_pb2.VERDICT_MEMORY_FAULT,
     "uninitialised": verdict_pb2.VERDICT_MEMORY_FAULT,
 }
+
+
+Record: TypeAlias = Callable[[evaluation_pb2.Check], None]
+"""Where each check that ran is put down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +177,6 @@ def _settle(check: evaluation_pb2.Check, verdict: verdict_pb2.Verdict.ValueType)
         raise CandidateError(verdict, check.reason)
 
 
-Record = Callable[[evaluation_pb2.Check], None]
-
-
 async def level_0(candidate: Candidate, record: Record) -> None:
     """Check all smoke sizes; each check that ran is recorded.
 
@@ -235,3 +238,18 @@ async def level_1(candidate: Candidate, record: Record) -> None:
             again = await _repeated(candidate, given)
             record(again)
             _settle(again, verdict_pb2.VERDICT_UNSTABLE)
+
+
+async def check_again(candidate: Candidate, record: Record) -> None:
+    """Check once more on inputs that were never used before: for after the timing, when nothing may have changed.
+
+    Raises:
+        CandidateError: UNSTABLE: it was right before and is wrong now.
+    """
+    case = Case.of((candidate.problem.check or candidate.problem.smoke)[0], _FRESH_SEED)
+    given = await _given(candidate, case)
+    assert given is not None  # drawn inputs are never passed over
+    ran = await _run(candidate, given, poison=POISON, check=False, order=candidate.executor.orders[0])
+    check = await asyncio.to_thread(_judged, candidate, ran, given, "L1", POISON)
+    record(check)
+    _settle(check, verdict_pb2.VERDICT_UNSTABLE)

@@ -40,6 +40,13 @@ _WRITABLE = [Path("/dev"), Path("/proc")]
 _ENVIRONMENT = {"CUDA_MODULE_LOADING": "EAGER", "CUPY_CACHE_IN_MEMORY": "1", "CUDA_CACHE_DISABLE": "1"}
 
 
+def _constant(text: str, size: dict[str, int]) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float(evaluate(text, size))
+
+
 def _draw(argument: problem_pb2.Argument, size: dict[str, int]) -> dict[str, Any]:
     """Return how the worker draws an argument, with numbers only."""
     draw = argument.draw
@@ -49,16 +56,9 @@ def _draw(argument: problem_pb2.Argument, size: dict[str, int]) -> dict[str, Any
         case "integers":
             low, high = (evaluate_integer(text, size) for text in (draw.integers.low, draw.integers.high))
             return {"kind": "integers", "low": low, "high": high}
-        case "constant":
-            try:
-                return {"kind": "constant", "value": float(draw.constant)}
-            except ValueError:
-                return {"kind": "constant", "value": float(evaluate(draw.constant, size))}
         case "normal":
             return {"kind": "normal", "mean": draw.normal.mean, "deviation": draw.normal.standard_deviation}
-    if kind_of(argument.data_type).is_float:
-        return {"kind": "normal", "mean": 0.0, "deviation": 1.0}
-    return {"kind": "integers", "low": 0, "high": 2}
+    return {"kind": "constant", "value": _constant(draw.constant or "0", size)}
 
 
 def _timing_header(subjects: list[Subject], seconds: float) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _timing_header(subjects: list[Subject], seconds: float) -> dict[str, Any]:
 class CudaExecutor:
     """Runs kernels on GPU 0 of the machine. Make it with `open`."""
 
-    orders = ("device",)
+    orders: tuple[str, ...] = ("device",)
 
     def __init__(self, worker: WorkerProcess, hello: dict[str, Any], model: DeviceModel) -> None:
         self._worker = worker

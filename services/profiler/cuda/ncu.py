@@ -56,8 +56,8 @@ def arguments(ncu: Path, symbols: Iterable[str], launches: int) -> list[str]:
     names = "|".join(re.escape(symbol) for symbol in sorted(set(symbols)))
     return [
         str(ncu), "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
-        "--target-processes", "application-only", "--kernel-name-base", "mangled", "--kernel-name", f"regex:^({names})$",
-        "--launch-count", str(launches), "--metrics", ",".join(COUNTED),
+        "--target-processes", "application-only", "--kernel-name-base", "mangled",
+        "--kernel-name", f"regex:^({names})$", "--launch-count", str(launches), "--metrics", ",".join(COUNTED),
     ]  # fmt: skip
 
 
