@@ -8,12 +8,12 @@ from services.profiler.cuda.statistics import interleaved_order, median_interval
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 THROUGHPUT = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
-CSV = f'''==PROF== Connected to process 1
+CSV = f"""==PROF== Connected to process 1
 "ID","Kernel Name","{SECTORS}","{THROUGHPUT}","gpu__time_duration.sum"
 "","","sector","%","ns"
 "0","f","1,000","80","3000"
 "1","f","500","20","1000"
-'''
+"""
 
 
 def test_the_order_is_mirrored() -> None:
