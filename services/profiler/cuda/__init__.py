@@ -1,0 +1,1 @@
+"""Runs, times and counts kernels on an NVIDIA GPU. Only the worker process imports CuPy."""

@@ -1,0 +1,302 @@
+"""One evaluation: compile, L0, L1, time, counters. The first failure ends it with a verdict.
+
+Compiling runs ahead, several at a time; the worker serves one evaluation at a time, first come, first served.
+"""
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import structlog
+
+from optiml.errors import Error, InvalidArgumentError
+from optiml.identity import evaluation_id, kernel_id, problem_id
+from optiml.settings import settings
+from optiml.v1 import evaluation_pb2, kernel_pb2, problem_pb2, profiler_service_pb2, verdict_pb2
+from services.profiler.baseline import Baselines
+from services.profiler.checks import Candidate, check_again, level_0, level_1
+from services.profiler.compile import compile_kernel, toolchain_text
+from services.profiler.derived import as_metrics, derived_metrics, launch_figures, resources_at, roofline_ms
+from services.profiler.executor import Executor, Measured, Program, Subject
+from services.profiler.failure import CandidateError
+from services.profiler.inputs import Case, scalars
+from services.profiler.plan import make_plan
+from services.profiler.reference import References
+from services.profiler.source_rules import SourceRules
+
+__all__ = ["Pipeline"]
+
+_log = structlog.get_logger(__name__)
+
+_COMPILES_AT_ONCE = 2
+_MOST_KEPT = 1024
+_MOST_FINDINGS = 32
+_REPEATABLE = frozenset({verdict_pb2.VERDICT_INTERNAL, verdict_pb2.VERDICT_TIMED_OUT})  # never answered from memory
+_TIME_SEED = 1
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one evaluation has found so far."""
+
+    problem: problem_pb2.Problem
+    kernel: kernel_pb2.Kernel
+    against: Sequence[kernel_pb2.Kernel]
+    evaluation: evaluation_pb2.Evaluation
+    known: bool
+    program: Program | None = None
+    others: list[Program] = field(default_factory=list)
+    comparisons: list[evaluation_pb2.Comparison] = field(default_factory=list)
+
+
+@contextmanager
+def _timed(evaluation: evaluation_pb2.Evaluation, stage: str) -> Iterator[None]:
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        evaluation.stage_seconds[stage] += time.perf_counter() - started
+
+
+def _identified(request: profiler_service_pb2.EvaluateRequest) -> tuple[problem_pb2.Problem, kernel_pb2.Kernel]:
+    """Return problem and kernel with ids that were computed here."""
+    problem, kernel = problem_pb2.Problem(), kernel_pb2.Kernel()
+    problem.CopyFrom(request.problem)
+    kernel.CopyFrom(request.kernel)
+    problem.id, kernel.id = problem_id(problem), kernel_id(kernel)
+    return problem, kernel
+
+
+class Pipeline:
+    """Evaluates kernels on one executor.
+
+    Args:
+        executor: runs, times and counts.
+        rules: judges sources.
+        references: gives expected outputs.
+        checker: another executor whose memory and race checker is asked on the smoke sizes too, if it can run the
+            candidate: the CPU's, for a GPU.
+    """
+
+    def __init__(
+        self, executor: Executor, rules: SourceRules, references: References, checker: Executor | None = None
+    ) -> None:
+        self.executor = executor
+        self._rules, self._references, self._checker = rules, references, checker
+        self._baselines = Baselines(executor)
+        self._turn = asyncio.Lock()
+        self._compiling = asyncio.Semaphore(_COMPILES_AT_ONCE)
+        self._known: OrderedDict[str, evaluation_pb2.Evaluation] = OrderedDict()
+
+    async def stop(self) -> None:
+        """End the executor's worker."""
+        await self.executor.stop()
+
+    def _begin(self, request: profiler_service_pb2.EvaluateRequest) -> _Work:
+        problem, kernel = _identified(request)
+        device, toolchain = self.executor.device, toolchain_text(self.executor.device.architecture)
+        evaluation = evaluation_pb2.Evaluation(
+            id=evaluation_id(problem.id, kernel.id, device, toolchain),
+            problem_id=problem.id,
+            kernel_id=kernel.id,
+            device=device,
+            toolchain=toolchain,
+            worker=self.executor.name,
+        )
+        known = request.known if request.HasField("known") else self._known.get(evaluation.id)
+        if known is not None:
+            if (known.problem_id, known.kernel_id) != (problem.id, kernel.id):
+                raise InvalidArgumentError("known: it is an evaluation of another kernel or problem")
+            evaluation.CopyFrom(known)
+        return _Work(problem, kernel, request.against, evaluation, known is not None)
+
+    async def evaluate(
+        self, request: profiler_service_pb2.EvaluateRequest
+    ) -> AsyncGenerator[profiler_service_pb2.EvaluateResponse, None]:
+        """Evaluate a checked request: yields stages as they begin, then the result.
+
+        Raises:
+            Error: the request, the problem's reference or this machine is at fault; nothing was found out.
+        """
+        work = self._begin(request)
+        evaluation = work.evaluation
+        if not work.known:
+            evaluation.queued_at.GetCurrentTime()
+        try:
+            async for stage in self._stages(work):
+                yield profiler_service_pb2.EvaluateResponse(stage=stage)
+            if not work.known:
+                evaluation.verdict = verdict_pb2.VERDICT_OK
+        except CandidateError as error:
+            if work.known:
+                raise InvalidArgumentError(f"known: this kernel fails here: {error.reason}") from error
+            evaluation.verdict, evaluation.reason = error.verdict, error.reason
+            evaluation.log = error.log or evaluation.log
+            evaluation.findings.extend(error.findings[:_MOST_FINDINGS])
+        except Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not look like one of the candidate's
+            _log.exception("evaluation failed", kernel=evaluation.kernel_id)
+            evaluation.verdict = verdict_pb2.VERDICT_INTERNAL
+            evaluation.reason = f"the profiler failed ({type(error).__name__}); its log has the details"
+        if not work.known:
+            evaluation.finished_at.GetCurrentTime()
+            self._remember(evaluation)
+        result = profiler_service_pb2.EvaluationResult(evaluation=evaluation, comparisons=work.comparisons)
+        yield profiler_service_pb2.EvaluateResponse(result=result)
+
+    def _remember(self, evaluation: evaluation_pb2.Evaluation) -> None:
+        if evaluation.verdict not in _REPEATABLE:
+            self._known[evaluation.id] = evaluation
+            if len(self._known) > _MOST_KEPT:
+                self._known.popitem(last=False)
+
+    async def _stages(self, work: _Work) -> AsyncIterator[str]:
+        yield "queued"
+        if work.known and (not work.against or work.evaluation.verdict != verdict_pb2.VERDICT_OK):
+            return
+        async with self._compiling:
+            yield "compile"
+            if not work.known:
+                work.evaluation.started_at.GetCurrentTime()
+            with _timed(work.evaluation, "compile"):
+                await self._compile(work)
+        async with self._turn:
+            if not work.known:
+                async for stage in self._checked(work):
+                    yield stage
+            yield "time"
+            with _timed(work.evaluation, "time"):
+                await self._time(work)
+            if not work.known:
+                yield "counters"
+                with _timed(work.evaluation, "counters"):
+                    await self._count(work)
+
+    async def _program(self, problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel) -> Program:
+        if reason := await self._rules.rejection(kernel.source):
+            raise CandidateError(verdict_pb2.VERDICT_REJECTED_SOURCE, reason)
+        compiled = await compile_kernel(kernel.source, kernel.launches, self.executor.device.architecture)
+        for size in (*problem.smoke, *problem.time):  # a plan that cannot be made needs no worker
+            make_plan(
+                problem, kernel, compiled, self.executor.model, dict(size.parameters),
+                scalars(problem, Case.of(size, _TIME_SEED)),
+            )  # fmt: skip
+        return await self.executor.prepare(compiled)
+
+    async def _compile(self, work: _Work) -> None:
+        work.program = await self._program(work.problem, work.kernel)
+        for i, kernel in enumerate(work.against):
+            try:
+                work.others.append(await self._program(work.problem, kernel))
+            except CandidateError as error:
+                raise InvalidArgumentError(f"against[{i}]: {error.reason}") from error
+        if not work.known:
+            work.evaluation.log = work.program.compiled.log
+            subject = self._subject(work, work.kernel, work.program, work.problem.time[0])
+            work.evaluation.resources.extend(resources_at(work.program.compiled, subject.plan, self.executor.model))
+
+    async def _checked(self, work: _Work) -> AsyncIterator[str]:
+        assert work.program is not None
+        candidate = Candidate(
+            work.problem,
+            work.kernel,
+            work.program,
+            self.executor,
+            self._references,
+            self._baselines.outputs,
+        )
+        for stage, level in (("L0", level_0), ("L1", level_1)):
+            yield stage
+            with _timed(work.evaluation, stage):
+                await level(candidate, work.evaluation.checks.append)
+                if stage == "L0" and self._checker is not None:
+                    await self._ask_checker(candidate, self._checker)
+
+    async def _ask_checker(self, candidate: Candidate, checker: Executor) -> None:
+        """Let another executor look for races and stray accesses; that it cannot run the candidate says nothing."""
+        try:
+            program = await checker.prepare(candidate.program.compiled)
+            await level_0(
+                Candidate(
+                    candidate.problem, candidate.kernel, program, checker, candidate.references, candidate.baseline
+                ),
+                _forget,
+            )
+        except CandidateError as error:
+            if error.findings:
+                raise
+            _log.info("checker passed over", reason=error.reason)
+
+    def _subject(self, work: _Work, kernel: kernel_pb2.Kernel, program: Program, size: problem_pb2.Size) -> Subject:
+        values = scalars(work.problem, Case.of(size, _TIME_SEED))
+        plan = make_plan(work.problem, kernel, program.compiled, self.executor.model, dict(size.parameters), values)
+        return Subject(kernel_id(kernel), program, plan, work.problem, size)
+
+    async def _time(self, work: _Work) -> None:
+        assert work.program is not None
+        measured = []
+        for size in work.problem.time:
+            subject = self._subject(work, work.kernel, work.program, size)
+            others = [
+                self._subject(work, kernel, program, size)
+                for kernel, program in zip(work.against, work.others, strict=True)
+            ]
+            measured.append(await self._timed_together(subject, others))
+        if not work.known:
+            work.evaluation.timings.extend(one.timing for one in measured)
+        work.comparisons = [
+            _comparison(kernel_id(kernel), [one.speedups[i] for one in measured], measured[0].timing.provenance)
+            for i, kernel in enumerate(work.against)
+        ]
+
+    async def _timed_together(self, subject: Subject, others: list[Subject]) -> Measured:
+        seconds = settings().check_seconds
+        try:
+            return await self.executor.time(subject, others, seconds=seconds)
+        except CandidateError as error:
+            if not others:
+                raise
+            await self.executor.time(subject, [], seconds=seconds)  # whose fault was it?
+            raise InvalidArgumentError(f"against: one of these kernels fails: {error.reason}") from error
+
+    async def _count(self, work: _Work) -> None:
+        assert work.program is not None
+        evaluation, program = work.evaluation, work.program
+        subject = self._subject(work, work.kernel, program, work.problem.time[0])
+        metrics, evaluation.counter_source = await self.executor.count(subject, seconds=settings().check_seconds)
+        values = {metric.name: metric.value for metric in metrics}
+        timing = evaluation.timings[0]
+        timing.roofline_ms = roofline_ms(work.problem, subject.plan, values, self.executor.model)
+        measured = timing.provenance == verdict_pb2.PROVENANCE_MEASURED
+        provenance = verdict_pb2.PROVENANCE_MEASURED if measured else verdict_pb2.PROVENANCE_ESTIMATED
+        figures = launch_figures(program.compiled, subject.plan, self.executor.model)
+        evaluation.metrics.extend(metrics)
+        evaluation.metrics.extend(as_metrics(figures, verdict_pb2.PROVENANCE_ESTIMATED))
+        evaluation.metrics.extend(as_metrics(derived_metrics(values, work.problem, subject.plan, timing), provenance))
+        if measured:
+            candidate = Candidate(
+                work.problem, work.kernel, program, self.executor, self._references, self._baselines.outputs
+            )
+            await check_again(candidate, evaluation.checks.append)
+
+
+def _forget(check: evaluation_pb2.Check) -> None:
+    """Record nothing: what another executor compared is not this device's check."""
+    del check
+
+
+def _comparison(
+    against: str, speedups: Sequence[tuple[float, float, float]], provenance: verdict_pb2.Provenance.ValueType
+) -> evaluation_pb2.Comparison:
+    """Take the geometric mean over the time sizes, of the central value and of both ends."""
+    central, low, high = (
+        math.exp(sum(math.log(max(one[part], 1e-12)) for one in speedups) / len(speedups)) for part in range(3)
+    )
+    return evaluation_pb2.Comparison(
+        against_kernel_id=against, speedup=central, speedup_low=low, speedup_high=high, provenance=provenance
+    )
