@@ -6,10 +6,14 @@ from typing import Protocol
 
 from optiml.v1 import evaluation_pb2, generator_service_pb2, judge_service_pb2, profiler_service_pb2
 
-__all__ = ["Generator", "Judge", "Memory", "OnStage", "Ports", "Profiler"]
+__all__ = ["FaultError", "Generator", "Judge", "Memory", "OnStage", "Ports", "Profiler"]
 
 OnStage = Callable[[str], None]
 """Told each stage of an evaluation as it begins."""
+
+
+class FaultError(Exception):
+    """A service failed on one request by its own fault; another request may well succeed."""
 
 
 class Generator(Protocol):

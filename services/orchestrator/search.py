@@ -5,7 +5,8 @@ the tree and returns an event, or part of one. Whoever drives the search stores 
 next; a search that is started again over the stored events goes on where the log ends.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import structlog
@@ -21,13 +22,24 @@ from optiml.v1 import (
 )
 from services.orchestrator.chain import is_kept
 from services.orchestrator.comparing import evaluate_candidate, evaluate_transposition
-from services.orchestrator.ports import Ports
+from services.orchestrator.ports import FaultError, Ports
 from services.orchestrator.proposals import admissible, history
 from services.orchestrator.reward import reward_of
 from services.orchestrator.stops import baseline_failure, stop_reason
 from services.orchestrator.tree import Node, Tree, apply, hold, release
 
-__all__ = ["Task", "backpropagate", "diagnose", "evaluate", "judge", "propose", "search", "select"]
+__all__ = [
+    "Task",
+    "backpropagate",
+    "diagnose",
+    "evaluate",
+    "finished",
+    "judge",
+    "propose",
+    "search",
+    "select",
+    "stamped",
+]
 
 _log = structlog.get_logger(__name__)
 
@@ -48,24 +60,22 @@ class Task:
     """Most edits to ask for at a node; 0 lets the generator choose."""
 
 
-async def search(tree: Tree, task: Task) -> AsyncIterator[search_pb2.Event]:
+async def search(tree: Tree, task: Task) -> AsyncGenerator[search_pb2.Event, None]:
     """Search from where the tree stands until it is finished; each event is applied when the next is asked for.
 
     Yields:
-        Events with sequence number and time, `finished` last. What the caller could not store it must not pass over:
-        it closes the iterator instead.
+        Events with sequence number and time, `finished` last. A caller that could not store one closes the iterator.
 
     Raises:
         optiml.errors.Error: a service refuses the baseline, lacks something, or does not answer for good.
     """
-    async for event in _rounds(tree, task):
-        event.sequence = tree.sequence + 1
-        event.time.GetCurrentTime()
-        yield event
-        apply(tree, event)
+    async with aclosing(_rounds(tree, task)) as events:
+        async for event in events:
+            yield stamped(event, tree)
+            apply(tree, event)
 
 
-async def _rounds(tree: Tree, task: Task) -> AsyncIterator[search_pb2.Event]:
+async def _rounds(tree: Tree, task: Task) -> AsyncGenerator[search_pb2.Event, None]:
     if not tree.nodes:
         yield await evaluate_baseline(tree, task)
     if failure := baseline_failure(tree):
@@ -113,7 +123,7 @@ async def diagnose(node: Node, task: Task) -> search_pb2.Event:
     diagnosis = search_pb2.Diagnosis()
     try:
         diagnosis = (await task.ports.judge.diagnose(request)).diagnosis
-    except InvalidArgumentError as error:
+    except (InvalidArgumentError, FaultError) as error:
         if node.index == 0:
             raise
         _log.warning("not diagnosed", node=node.index, reason=str(error))
@@ -135,7 +145,7 @@ async def propose(tree: Tree, node: Node, task: Task) -> search_pb2.Event:
     edits: list[search_pb2.Edit] = []
     try:
         edits = admissible(tree, node, (await task.ports.generator.propose(request)).edits)
-    except InvalidArgumentError as error:
+    except (InvalidArgumentError, FaultError) as error:
         if node.index == 0:
             raise
         _log.warning("nothing proposed", node=node.index, reason=str(error))
@@ -183,7 +193,7 @@ async def judge(node: Node, edge: search_pb2.EditEvaluated, task: Task) -> searc
     )
     try:
         edge.judgement.CopyFrom((await task.ports.judge.judge(request)).judgement)
-    except InvalidArgumentError as error:
+    except (InvalidArgumentError, FaultError) as error:
         _log.warning("not judged", round=edge.round, reason=str(error))
     return edge
 
@@ -204,6 +214,13 @@ def backpropagate(tree: Tree, node: Node, edge: search_pb2.EditEvaluated, task: 
         kept=edge.kept,
     )
     return search_pb2.Event(edit_evaluated=edge)
+
+
+def stamped(event: search_pb2.Event, tree: Tree) -> search_pb2.Event:
+    """Return the event with the time, and the sequence number that is next."""
+    event.sequence = tree.sequence + 1
+    event.time.GetCurrentTime()
+    return event
 
 
 def finished(

@@ -18,7 +18,7 @@ from optiml.errors import NotFoundError, RequestIdReusedError
 from optiml.v1 import evaluation_pb2, search_pb2, verdict_pb2
 from services.orchestrator.schema import evaluations, events, migrate, open_engine, optimizations
 
-__all__ = ["Lease", "StaleLeaseError", "Store"]
+__all__ = ["Lease", "Position", "StaleLeaseError", "Store"]
 
 _Result = TypeVar("_Result")
 
@@ -39,6 +39,14 @@ class Lease:
     owner: str
     token: int
     """Grows with every owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far an optimization's log goes."""
+
+    last_sequence: int
+    ended: bool
 
 
 class Store:
@@ -103,8 +111,22 @@ class Store:
         query = sa.select(optimizations.c.optimization).where(optimizations.c.id == optimization_id)
         blob = await self._read(lambda connection: connection.execute(query).scalar_one_or_none())
         if blob is None:
-            raise NotFoundError(f"no optimization {optimization_id[:64]!r}")
+            raise _not_found("optimization", optimization_id)
         return search_pb2.Optimization.FromString(blob)
+
+    async def position(self, optimization_id: str) -> Position:
+        """Return how far the log goes, and whether that is its end.
+
+        Raises:
+            NotFoundError: no such id.
+        """
+        query = sa.select(optimizations.c.last_sequence, optimizations.c.state).where(
+            optimizations.c.id == optimization_id
+        )
+        row = await self._read(lambda connection: connection.execute(query).one_or_none())
+        if row is None:
+            raise _not_found("optimization", optimization_id)
+        return Position(row.last_sequence, row.state not in _OPEN)
 
     async def page(self, size: int, before: tuple[int, str] | None) -> list[search_pb2.Optimization]:
         """Return at most `size` optimizations, newest first, older than (created in microseconds, id) if given."""
@@ -208,7 +230,7 @@ class Store:
         query = sa.select(evaluations.c.evaluation).where(evaluations.c.id == evaluation_id)
         blob = await self._read(lambda connection: connection.execute(query).scalar_one_or_none())
         if blob is None:
-            raise NotFoundError(f"no evaluation {evaluation_id[:64]!r}")
+            raise _not_found("evaluation", evaluation_id)
         return evaluation_pb2.Evaluation.FromString(blob)
 
     async def known_evaluation(
@@ -273,6 +295,10 @@ async def _in_thread(engine: sa.Engine, work: Callable[[sa.Connection], _Result]
     except asyncio.CancelledError:
         await asyncio.wait([thread])  # whoever cancelled may read next what this wrote
         raise
+
+
+def _not_found(what: str, identity: str) -> NotFoundError:
+    return NotFoundError(f"no {what} {identity[:64]!r}")
 
 
 def _evaluation_of(event: search_pb2.Event) -> evaluation_pb2.Evaluation | None:
