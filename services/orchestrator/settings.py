@@ -31,8 +31,10 @@ class SearchTuning(BaseSettings):
     """Most edits to ask for at a node; 0 lets the generator choose."""
     rounds: int = Field(default=24, ge=1)
     """Rounds of a search whose client set no budget."""
-    exploration: float = Field(default=0.5, gt=0)
-    """UCT's constant, for rewards in [-1, 1]; see benchmarks/search_quality.py."""
+    exploration: float = Field(default=0.1, gt=0)
+    """UCT's constant, for rewards in [-1, 1]; small, since budgets are: see benchmarks/search_quality.py."""
+    best_weight: float = Field(default=0.8, ge=0, le=1)
+    """How much of a node's worth is the best reward below it; the rest is the mean, which noise disturbs less."""
     weight_time: float = Field(default=1.0, gt=0)
     """Weight of the time term."""
     weight_proxy: float = Field(default=0.25, gt=0)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from optiml.v1 import evaluation_pb2, kernel_pb2, search_pb2, verdict_pb2
-from services.orchestrator.uct import Widening, choose
+from services.orchestrator.uct import Selection, choose
 
 __all__ = ["Edge", "Node", "Tree", "apply", "hold", "path_to", "release", "replay"]
 
@@ -47,6 +47,8 @@ class Node:
     visits: int = 0
     value: float = 0.0
     """Sum of the rewards that were backpropagated through it."""
+    best: float = -1.0
+    """Largest reward that was backpropagated through it."""
     held: int = 0
     """Leaves below that are being evaluated now: each counts as a visit without reward (virtual loss)."""
     kept_by: Edge | None = None
@@ -60,8 +62,7 @@ class Tree:
     """The tree and the aggregates of its log."""
 
     baseline: kernel_pb2.Kernel
-    exploration: float
-    widening: Widening
+    selection: Selection
     nodes: list[Node] = field(default_factory=list)
     node_of_kernel: dict[str, int] = field(default_factory=dict)
     """Kernels whose facts are known: not those whose evaluation failed by the profiler's own fault."""
@@ -192,11 +193,12 @@ def _evaluate(tree: Tree, evaluated: search_pb2.EditEvaluated) -> None:
     tree.rounds = evaluated.round
     if evaluated.node == len(tree.nodes):
         child = _add_node(tree, parent.edits[evaluated.edit].kernel, evaluated.evaluation, edge)
-        child.visits, child.value = 1, evaluated.reward.total
+        child.visits, child.value, child.best = 1, evaluated.reward.total, evaluated.reward.total
         _refresh_one(tree, child)
     for above in path_to(parent):
         above.visits += 1
         above.value += evaluated.reward.total
+        above.best = max(above.best, evaluated.reward.total)
     _refresh(tree, parent)
     _extend_kept(tree, edge)
 
@@ -208,7 +210,7 @@ def _refresh(tree: Tree, node: Node) -> None:
 
 
 def _refresh_one(tree: Tree, node: Node) -> None:
-    node.choice = choose(node, tree.exploration, tree.widening)
+    node.choice = choose(node, tree.selection)
     if node.parent is None:
         return
     if node.choice is None:

@@ -1,8 +1,9 @@
 """Selection: UCT with progressive widening.
 
 UCT (Kocsis and Szepesvari 2006): at a node visited N times, go to the child with the largest Q + c sqrt(ln N / n),
-where n are its visits and Q its mean reward. Progressive widening (Couetoux et al. 2011): a new child is tried first as
-long as there are fewer than ceil(k N^alpha).
+where n are its visits. Q is a mean of its mean and of its best reward: as in single-player search (Schadd et al. 2008,
+"Single-Player Monte-Carlo Tree Search"), nobody answers a bad move with a worse one, so the best counts more.
+Progressive widening (Couetoux et al. 2011): a new child is tried first as long as there are fewer than ceil(k N^alpha).
 """
 
 import math
@@ -14,22 +15,28 @@ from optiml.v1 import verdict_pb2
 if TYPE_CHECKING:
     from services.orchestrator.tree import Node
 
-__all__ = ["Widening", "choose"]
+__all__ = ["Selection", "choose"]
 
 
 @dataclass(frozen=True, slots=True)
-class Widening:
-    """Constants of progressive widening."""
+class Selection:
+    """Constants of selection."""
 
-    factor: float
-    exponent: float
+    exploration: float
+    """c."""
+    best_weight: float
+    """How much of Q is the best reward, 0 to 1; the rest is the mean."""
+    widening_factor: float
+    """k."""
+    widening_exponent: float
+    """alpha."""
 
     def allowed(self, visits: int) -> int:
         """Return how many children a node may have after so many visits."""
-        return math.ceil(self.factor * math.pow(max(1, visits), self.exponent))
+        return math.ceil(self.widening_factor * math.pow(max(1, visits), self.widening_exponent))
 
 
-def choose(node: "Node", exploration: float, widening: Widening) -> "Node | None":
+def choose(node: "Node", selection: Selection) -> "Node | None":
     """Return where selection goes from a node: itself to expand it, a child, or None if nothing is left below.
 
     Looks at the node and its children only, so it need be asked again only when one of them changes.
@@ -39,18 +46,21 @@ def choose(node: "Node", exploration: float, widening: Widening) -> "Node | None
     if node.edits is None:
         return node
     tried = len(node.edits) - len(node.untried)
-    if node.untried and (not node.children or tried < widening.allowed(node.visits + node.held)):
+    if node.untried and (not node.children or tried < selection.allowed(node.visits + node.held)):
         return node
-    return _best_child(node, exploration)
+    return _best_child(node, selection)
 
 
-def _best_child(node: "Node", exploration: float) -> "Node | None":
+def _best_child(node: "Node", selection: Selection) -> "Node | None":
     log_visits = math.log(max(1, node.visits + node.held))
-    best, best_score = None, -math.inf
+    exploration, best_weight = selection.exploration, selection.best_weight
+    chosen, chosen_score = None, -math.inf
     for child in node.children.values():
         visits = child.visits + child.held
         # Virtual loss (Chaslot et al. 2008): an evaluation in hand counts as a visit with the worst reward, -1.
-        score = (child.value - child.held) / visits + exploration * math.sqrt(log_visits / visits)
-        if score > best_score or (score == best_score and best is not None and child.index < best.index):
-            best, best_score = child, score
-    return best
+        mean = (child.value - child.held) / visits
+        quality = mean + best_weight * (child.best - mean)
+        score = quality + exploration * math.sqrt(log_visits / visits)
+        if score > chosen_score or (score == chosen_score and chosen is not None and child.index < chosen.index):
+            chosen, chosen_score = child, score
+    return chosen

@@ -4,15 +4,17 @@ from optiml.v1 import search_pb2
 from services.orchestrator.chain import best_chain
 from services.orchestrator.settings import SearchTuning
 from services.orchestrator.tree import Edge, Tree
-from services.orchestrator.uct import Widening
+from services.orchestrator.uct import Selection
 
 __all__ = ["brief", "empty_tree", "view"]
 
 
 def empty_tree(created: search_pb2.Optimization, tuning: SearchTuning) -> Tree:
     """Return the tree of an optimization before its first event."""
-    widening = Widening(tuning.widening_factor, tuning.widening_exponent)
-    return Tree(created.baseline, created.settings.exploration, widening)
+    selection = Selection(
+        created.settings.exploration, tuning.best_weight, tuning.widening_factor, tuning.widening_exponent
+    )
+    return Tree(created.baseline, selection)
 
 
 def view(created: search_pb2.Optimization, tree: Tree) -> search_pb2.Optimization:
