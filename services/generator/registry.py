@@ -10,6 +10,7 @@ from optiml.v1 import generator_service_pb2, kernel_pb2, search_pb2
 from services.generator.ranking import ranked
 from services.generator.rewriting.context import Context
 from services.generator.rewriting.expressions import NotApplicable, constants_of
+from services.generator.rewriting.plain import plain
 from services.generator.rewriting.reading import read_functions
 from services.generator.rewriting.syntax import Function
 from services.generator.transformations import (
@@ -98,6 +99,17 @@ def _contexts(
     return contexts, reasons
 
 
+def _plain_contexts(request: generator_service_pb2.ProposeRequest) -> list[Context]:
+    """Return the contexts of the kernel's plain form; none if that is the kernel as it is."""
+    kernel = plain(request.kernel)
+    if kernel is request.kernel:
+        return []
+    again = generator_service_pb2.ProposeRequest()
+    again.CopyFrom(request)
+    again.kernel.CopyFrom(kernel)
+    return _contexts(again, _functions(kernel)[0])[0]
+
+
 def _apply(name: str, contexts: list[Context], reasons: list[str]) -> tuple[list[search_pb2.Edit], str]:
     """Return a transformation's edits, and if there are none, why."""
     edits: list[search_pb2.Edit] = []
@@ -126,11 +138,14 @@ def propose(request: generator_service_pb2.ProposeRequest) -> generator_service_
     try:
         functions, unreadable = _functions(request.kernel)
         contexts, reasons = ([], [unreadable]) if unreadable else _contexts(request, functions)
+        plain_contexts = [] if unreadable else _plain_contexts(request)
         response = generator_service_pb2.ProposeResponse()
         edits: list[search_pb2.Edit] = []
         seen = {kernel_id(request.kernel)}
         for name in TRANSFORMATIONS:
             found, reason = _apply(name, contexts, reasons)
+            if not found and plain_contexts:
+                found, reason = _apply(name, plain_contexts, [])
             for edit in found:
                 edit.kernel.id = kernel_id(edit.kernel)
                 if edit.kernel.id not in seen:

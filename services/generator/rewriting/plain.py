@@ -102,9 +102,9 @@ def _renaming(cursor: Cursor, names: dict[str, str], start: int, end: int) -> li
     before = ""
     for token in cursor.get_tokens():
         place = _extent(token)
-        if token.kind == TokenKind.IDENTIFIER and token.spelling in names and before not in {".", "->", "::"}:
-            if start <= place[0] < end:
-                changes.append((*place, names[token.spelling]))
+        named = token.kind == TokenKind.IDENTIFIER and before not in {".", "->", "::"}
+        if named and token.spelling in names and start <= place[0] < end:
+            changes.append((*place, names[token.spelling]))
         before = token.spelling
     return changes
 
@@ -124,7 +124,8 @@ def _expanded(parsed: Parsed) -> str:
     text, changes = encoded(parsed.text), list[Replacement]()
     macros = _macros(parsed.text)
     for function in _kernels(parsed, CursorKind.FUNCTION_DECL) if macros else ():
-        tokens = list(function.get_tokens())
+        body = list(function.get_children())[-1]  # the declaration itself begins inside the macro __global__
+        tokens = list(body.get_tokens()) if body.kind == CursorKind.COMPOUND_STMT else []
         position = 0
         while position < len(tokens) - 1:
             token = tokens[position]
@@ -157,7 +158,7 @@ def _substituted(body: str, values: dict[str, str]) -> str:
     """Put values in, as the preprocessor does; `(i)` becomes `row`, not `(row)`, where nothing is called or cast."""
     for name, value in values.items():
         if _ALONE.match(value):
-            body = re.sub(rf"(?<![\w)\]])(\s*)\(\s*{re.escape(name)}\s*\)", lambda found, v=name: found[1] + v, body)
+            body = re.sub(rf"(?<![\w)\]])(\s*)\(\s*({re.escape(name)})\s*\)", r"\1\2", body)
     return _WORD.sub(lambda found: values.get(found[0], found[0]), body)
 
 
@@ -203,7 +204,8 @@ def _type(of: Type) -> str:
     canonical = of.get_canonical()
     pointer = canonical.kind == TypeKind.POINTER
     spelling = canonical.get_pointee().spelling if pointer else canonical.spelling
-    return " ".join(word for word in spelling.split() if word not in {"const", "volatile"}) + "*" * pointer
+    words = [word for word in str(spelling).split() if word not in {"const", "volatile"}]
+    return " ".join(words) + "*" * pointer
 
 
 def _converted(text: str, of: Type, to: Type) -> str:
