@@ -6,7 +6,7 @@ from pathlib import Path
 import structlog
 
 from optiml.cuda import exporter
-from optiml.cuda.assembly import Imported
+from optiml.cuda.assembly import Imported, Missing
 from optiml.cuda.drafting import draft_problem_file, join, require_complete
 from optiml.cuda.importer import import_file
 from optiml.errors import Error
@@ -83,8 +83,12 @@ def draft(file: Path, kernel: str) -> Draft:
         InvalidArgumentError: it holds no kernel, or leaves a choice that nobody made.
     """
     imported = _imported(file, read_text(file, "CUDA source file"), kernel)
-    missing = [f"{m.field} (line {m.line}): {m.why}; write {m.hint}" for m in imported.missing]
-    return Draft(draft_problem_file(imported), missing)
+    return Draft(draft_problem_file(imported), [_told(missing) for missing in imported.missing])
+
+
+def _told(missing: Missing) -> str:
+    where = f" (line {missing.line})" if missing.line else ""
+    return f"{missing.field}{where}: {missing.why}; write {missing.hint}"
 
 
 def export(best: kernel_pb2.Kernel, submission: Submission | None) -> exporter.Export:

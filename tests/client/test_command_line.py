@@ -1,3 +1,4 @@
+import asyncio
 import re
 import subprocess
 import sys
@@ -5,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from optiml.rpc.server import serving
 from optimlctl.main import run
 from tests.command_line import environment, error_of, optimlctl
 
@@ -102,3 +104,10 @@ def test_a_terminal_without_unicode_is_no_failure(tmp_path: Path) -> None:
     done = optimlctl(tmp_path, "list", "--server", "127.0.0.1:1é", extra={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 5
     assert "127.0.0.1:1?" in error_of(done)
+
+
+async def test_up_tells_that_its_address_is_taken(tmp_path: Path) -> None:
+    async with serving([], "127.0.0.1:0") as taken:
+        done = await asyncio.to_thread(optimlctl, tmp_path, "up", "--listen", taken)
+    assert done.returncode == 1
+    assert "Choose another address with --listen" in error_of(done)
