@@ -33,9 +33,9 @@ def _request(source: str = RELU_SOURCE) -> profiler_service_pb2.EvaluateRequest:
     return profiler_service_pb2.EvaluateRequest(problem=relu_problem(), kernel=relu_kernel(source), device=CPU)
 
 
-async def _events(profiler: Stub, request: profiler_service_pb2.EvaluateRequest, timeout: float = 60) -> list[str]:
+async def _events(profiler: Stub, request: profiler_service_pb2.EvaluateRequest, seconds: float = 60) -> list[str]:
     events = []
-    async for response in profiler.Evaluate(request, timeout=timeout):
+    async for response in profiler.Evaluate(request, timeout=seconds):
         events.append(response.stage or verdict_pb2.Verdict.Name(response.result.evaluation.verdict))
     return events
 
@@ -111,7 +111,7 @@ async def test_a_full_queue_asks_to_come_back(profiler: Stub, monkeypatch: pytes
 async def test_a_deadline_ends_the_work(profiler: Stub) -> None:
     source = RELU_SOURCE.replace("if (i < n)", "while (x[0] < 5.0f) {} if (i < n)")
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await _events(profiler, _request(source), timeout=2)
+        await _events(profiler, _request(source), seconds=2)
     assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     await asyncio.sleep(0.2)
-    assert (await _events(profiler, _request(), timeout=20))[-1] == "VERDICT_OK"
+    assert (await _events(profiler, _request(), seconds=20))[-1] == "VERDICT_OK"
