@@ -13,6 +13,7 @@ from services.profiler.cpu_executor import CpuExecutor
 
 from optiml.errors import InvalidArgumentError
 from optiml.v1 import evaluation_pb2, kernel_pb2, problem_pb2, profiler_service_pb2, verdict_pb2
+from services.profiler import evaluate
 from services.profiler.evaluate import Pipeline
 from services.profiler.reference import References
 from services.profiler.source_rules import SourceRules
@@ -144,10 +145,8 @@ async def test_a_wrong_kernel_gets_its_verdict(pipeline: Pipeline, name: str, mo
 
 
 def _shorten(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    from services.profiler import checks
-
-    short = checks.settings().model_copy(update={"check_seconds": seconds})
-    monkeypatch.setattr(checks, "settings", lambda: short)
+    short = evaluate.settings().model_copy(update={"check_seconds": seconds})
+    monkeypatch.setattr(evaluate, "settings", lambda: short)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +175,7 @@ async def test_the_reason_has_numbers(pipeline: Pipeline) -> None:
     source = MATMUL_SOURCE.replace("k < K", "k < K - 1")
     evaluation = await _evaluation(pipeline, matmul_problem(), matmul_kernel(source))
     assert evaluation.reason.startswith("C[0, 0] is ")
-    assert evaluation.reason.endswith("(K=31, M=37, N=29, seed 1)")
+    assert evaluation.reason.endswith("(M=37, N=29, K=31, seed 1)")
 
 
 async def test_an_inout_argument_is_restored_before_every_run(pipeline: Pipeline) -> None:
