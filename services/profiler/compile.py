@@ -26,6 +26,7 @@ from services.profiler.toolchain import Toolchain, find_host_compiler, find_tool
 __all__ = ["Compiled", "compile_kernel", "scrub", "toolchain_text"]
 
 _FLAGS = ("-lineinfo", "-O3", "-std=c++17")
+_SIGNALLED = 128
 _CACHE_VERSION = "1"
 _MOST_OUTPUT_BYTES = 64 << 20
 _MOST_LOG_CHARACTERS = 16 << 10
@@ -145,7 +146,10 @@ async def _build(source: str, names: Sequence[str], architecture: str, tools: To
         path=[tools.nvcc.parent],
     )
     if outcome.status != 0:
-        raise _failure(outcome, folder)
+        error = _failure(outcome, folder)
+        if not outcome.timed_out and outcome.status < _SIGNALLED:  # what the machine did to it is not worth keeping
+            (folder / "failure.json").write_text(json.dumps([error.verdict, error.reason, error.log]))
+        raise error
     (folder / "log").write_text(scrub(outcome.stderr.decode(errors="replace"), folder))
 
 
@@ -206,9 +210,8 @@ async def compile_kernel(
     async with sandbox.private_folder("compile") as folder:
         try:
             await _build(source, names, architecture, tools, folder)
-        except CandidateError as error:
-            if "takes longer" not in error.reason:
-                (folder / "failure.json").write_text(json.dumps([error.verdict, error.reason, error.log]))
+        except CandidateError:
+            if (folder / "failure.json").exists():
                 _keep(folder, place)
             raise
         _keep(folder, place)

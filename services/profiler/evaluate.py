@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -37,6 +37,7 @@ _MOST_KEPT = 1024
 _MOST_FINDINGS = 32
 _REPEATABLE = frozenset({verdict_pb2.VERDICT_INTERNAL, verdict_pb2.VERDICT_TIMED_OUT})  # never answered from memory
 _TIME_SEED = 1
+_SHARE_OF_ONE_RUN = 1 / 3  # of the time for all checks
 
 
 @dataclass(slots=True)
@@ -200,16 +201,22 @@ class Pipeline:
             subject = self._subject(work, work.kernel, work.program, work.problem.time[0])
             work.evaluation.resources.extend(resources_at(work.program.compiled, subject.plan, self.executor.model))
 
-    async def _checked(self, work: _Work) -> AsyncIterator[str]:
+    def _candidate(self, work: _Work) -> Candidate:
         assert work.program is not None
-        candidate = Candidate(
+        seconds = settings().check_seconds
+        return Candidate(
             work.problem,
             work.kernel,
             work.program,
             self.executor,
             self._references,
             self._baselines.outputs,
+            time.monotonic() + seconds,
+            seconds * _SHARE_OF_ONE_RUN,
         )
+
+    async def _checked(self, work: _Work) -> AsyncIterator[str]:
+        candidate = self._candidate(work)
         for stage, level in (("L0", level_0), ("L1", level_1)):
             yield stage
             with _timed(work.evaluation, stage):
@@ -221,12 +228,7 @@ class Pipeline:
         """Let another executor look for races and stray accesses; that it cannot run the candidate says nothing."""
         try:
             program = await checker.prepare(candidate.program.compiled)
-            await level_0(
-                Candidate(
-                    candidate.problem, candidate.kernel, program, checker, candidate.references, candidate.baseline
-                ),
-                _forget,
-            )
+            await level_0(replace(candidate, program=program, executor=checker), _forget)
         except CandidateError as error:
             if error.findings:
                 raise
@@ -279,10 +281,7 @@ class Pipeline:
         evaluation.metrics.extend(as_metrics(figures, verdict_pb2.PROVENANCE_ESTIMATED))
         evaluation.metrics.extend(as_metrics(derived_metrics(values, work.problem, subject.plan, timing), provenance))
         if measured:
-            candidate = Candidate(
-                work.problem, work.kernel, program, self.executor, self._references, self._baselines.outputs
-            )
-            await check_again(candidate, evaluation.checks.append)
+            await check_again(self._candidate(work), evaluation.checks.append)
 
 
 def _forget(check: evaluation_pb2.Check) -> None:

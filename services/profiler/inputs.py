@@ -14,7 +14,7 @@ from optiml.expressions import evaluate, evaluate_integer
 from optiml.v1 import problem_pb2
 from services.profiler.storage import Array, Kind, from_float64, kind_of, to_wide
 
-__all__ = ["Case", "Inputs", "draw", "extents", "scalars", "sizes_text"]
+__all__ = ["Case", "Inputs", "case_text", "draw", "extents", "scalars"]
 
 _LARGE, _TINY = 2.0**10, 2.0**-20  # powers of two: rounding errors scale with the values, exactly
 
@@ -50,10 +50,11 @@ class Inputs:
     """SCALAR arguments, rounded to their types."""
 
 
-def sizes_text(case: Case) -> str:
-    """Return the case for a person, as in "M=37, N=29, seed 1"."""
-    kind = "" if case.inputs in {"drawn", "repeat"} else f", {case.inputs} inputs"
-    return ", ".join([*(f"{name}={value}" for name, value in case.parameters), f"seed {case.seed}"]) + kind
+def case_text(problem: problem_pb2.Problem, case: Case) -> str:
+    """Return the case for a person, in the problem's order, as in "M=37, N=29, seed 1"."""
+    kind = [] if case.inputs == "drawn" else [f"{case.inputs} inputs"]
+    values = [f"{parameter.name}={case.size[parameter.name]}" for parameter in problem.parameters]
+    return ", ".join([*values, f"seed {case.seed}", *kind])
 
 
 def _generator(seed: int, name: str) -> np.random.Generator:
