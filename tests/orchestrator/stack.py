@@ -50,8 +50,8 @@ class LandscapeServicer(
         yield profiler_service_pb2.EvaluateResponse(result=result)
 
 
-def landscape_services(landscape: Landscape) -> list[Service]:
-    servicer = LandscapeServicer(landscape)
+def landscape_services(landscape: Landscape, kind: type[LandscapeServicer] = LandscapeServicer) -> list[Service]:
+    servicer = kind(landscape)
     return [
         Service(
             "optiml.v1.GeneratorService",
