@@ -37,8 +37,9 @@ class Runner:
     def __init__(self, store: Store, ports: Ports, notices: Notices, tuning: SearchTuning) -> None:
         self.owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._store, self._ports, self._notices, self._tuning = store, ports, notices, tuning
-        self._driven: dict[str, asyncio.Task[None]] = {}
-        self._cancels: dict[str, asyncio.Event] = {}
+        # By lease, since this runner may take an optimization anew whose lease it failed to prolong in time.
+        self._driven: dict[Lease, asyncio.Task[None]] = {}
+        self._cancels: dict[Lease, asyncio.Event] = {}
         self._wake = asyncio.Event()
         self._taking: asyncio.Task[None] | None = None
 
@@ -61,8 +62,10 @@ class Runner:
     async def cancel(self, optimization_id: str) -> None:
         """Have an optimization cancelled, by whoever drives it; by this runner if nobody does."""
         await self._store.request_cancel(optimization_id)
-        if optimization_id in self._cancels:
-            self._cancels[optimization_id].set()
+        own = [event for lease, event in self._cancels.items() if lease.optimization_id == optimization_id]
+        if own:
+            for event in own:
+                event.set()
             return
         lease = await self._store.take(self.owner, self._tuning.lease_seconds, only=optimization_id)
         if lease is not None:
@@ -84,13 +87,12 @@ class Runner:
             self._wake.clear()
 
     def _begin(self, lease: Lease) -> None:
-        identity = lease.optimization_id
-        self._cancels[identity] = asyncio.Event()
+        self._cancels[lease] = asyncio.Event()
         task = asyncio.create_task(self._drive(lease))
-        self._driven[identity] = task
+        self._driven[lease] = task
 
         def forget(_done: asyncio.Task[None]) -> None:
-            del self._driven[identity], self._cancels[identity]
+            del self._driven[lease], self._cancels[lease]
             self.wake()
 
         task.add_done_callback(forget)
@@ -142,7 +144,7 @@ class Runner:
         Raises:
             StaleLeaseError: another took the optimization over.
         """
-        event = self._cancels[lease.optimization_id]
+        event = self._cancels[lease]
         while True:
             try:
                 if await self._store.renew(lease, self._tuning.lease_seconds):
