@@ -237,20 +237,26 @@ def _declared_type(spelling: str) -> str:
     return spelling if "*" in spelling else _plain_type(spelling)
 
 
+def _own_declarations(parsed: Parsed) -> Iterator[Cursor]:
+    for cursor in parsed.unit.cursor.get_children():
+        if cursor.location.file is None or cursor.location.file.name != parsed.unit.spelling:
+            continue
+        if cursor.kind in {CursorKind.LINKAGE_SPEC, CursorKind.UNEXPOSED_DECL}:  # extern "C" { ... }
+            yield from cursor.get_children()
+        else:
+            yield cursor
+
+
 def read_functions(parsed: Parsed) -> dict[str, Function]:
     """Return the __global__ functions of the file that have a body and are no templates, by name."""
     reader = _Reader(parsed)
     found = {}
-    for cursor in parsed.unit.cursor.get_children():
-        if cursor.kind != CursorKind.FUNCTION_DECL or not cursor.is_definition():
-            continue
-        if cursor.location.file is None or cursor.location.file.name != parsed.unit.spelling:
-            continue
+    for cursor in _own_declarations(parsed):
         children = list(cursor.get_children())
         if not any(child.kind == CursorKind.CUDAGLOBAL_ATTR for child in children):
             continue
         body = children[-1]
-        if body.kind != CursorKind.COMPOUND_STMT:
+        if cursor.kind != CursorKind.FUNCTION_DECL or body.kind != CursorKind.COMPOUND_STMT:
             continue
         parameters = tuple(
             Parameter(child.spelling, child.type.spelling, child.extent.start.offset, child.extent.end.offset)

@@ -1,0 +1,93 @@
+"""Naive kernels in varied styles, each with its launch plan."""
+
+from optiml.v1 import kernel_pb2 as kernels
+
+_SCALARS = {"int": kernels.DATA_TYPE_I32, "float": kernels.DATA_TYPE_F32, "unsigned": kernels.DATA_TYPE_U32, "size_t": kernels.DATA_TYPE_U64}
+
+
+def kernel(source: str, name: str, grid: str, block: str, arguments: str) -> kernels.Kernel:
+    """Make a kernel. Arguments: names of buffers, or `type:expression` for scalars; parts are divided by `;`."""
+    launch = kernels.Launch(kernel=name, grid=grid.split(";"), block=block.split(";"))
+    for argument in arguments.split(";"):
+        kind, colon, expression = argument.partition(":")
+        if colon:
+            scalar = kernels.Scalar(data_type=_SCALARS[kind], expression=expression)
+            launch.arguments.append(kernels.LaunchArgument(scalar=scalar))
+        else:
+            launch.arguments.append(kernels.LaunchArgument(buffer=argument))
+    return kernels.Kernel(source=source, launches=[launch])
+
+
+SOFTMAX = kernel(
+    """
+// one thread a row
+__global__ void softmax(const float* x, float* y, int rows, int cols) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < rows) {
+    float m = x[row * cols];
+    for (int j = 1; j < cols; j++) {
+      if (x[row * cols + j] > m) m = x[row * cols + j];
+    }
+    float s = 0.0f;
+    for (int j = 0; j < cols; j++) s += expf(x[row * cols + j] - m);
+    for (int j = 0; j < cols; j++) {
+      y[row * cols + j] = expf(x[row * cols + j] - m) / s;
+    }
+  }
+}
+""",
+    "softmax", "ceil_div(R, 128)", "128", "x;y;int:R;int:C",
+)  # fmt: skip
+
+LAYER_NORM = kernel(
+    """
+#define EPSILON 1e-5f
+extern "C" __global__ void layer_norm(const float* __restrict__ in, const float* __restrict__ gamma,
+                                      const float* __restrict__ beta, float* __restrict__ out, size_t rows, size_t width) {
+  size_t r = threadIdx.x + (size_t)blockIdx.x * blockDim.x;
+  if (r >= rows) return;
+  const float* line = in + r * width;
+  float mean = 0.f, var = 0.f;
+  for (size_t i = 0; i < width; ++i) mean = mean + line[i];
+  mean /= width;
+  for (size_t i = 0; i < width; ++i) {
+    const float d = line[i] - mean;
+    var += d * d;
+  }
+  const float inv = rsqrtf(var / width + EPSILON);
+  for (size_t i = 0; i < width; ++i) out[r * width + i] = (line[i] - mean) * inv * gamma[i] + beta[i];
+}
+""",
+    "layer_norm", "ceil_div(R, 64)", "64", "in;gamma;beta;out;size_t:R;size_t:C",
+)  # fmt: skip
+
+CROSS_ENTROPY = kernel(
+    """
+__global__ void cross_entropy(const float *logits, const int *labels, float *loss, int n, int classes) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float biggest = -INFINITY;
+    for (int c = 0; c < classes; c++)
+        biggest = fmaxf(biggest, logits[i * classes + c]);
+    float total = 0;
+    for (int c = 0; c < classes; c++)
+        total += expf(logits[i * classes + c] - biggest);
+    loss[i] = logf(total) + biggest - logits[i * classes + labels[i]];
+}
+""",
+    "cross_entropy", "ceil_div(N, 256)", "256", "logits;labels;loss;int:N;int:C",
+)  # fmt: skip
+
+ROW_SUM = kernel(
+    """
+__global__ void row_sum(float *a, float *out, unsigned rows, unsigned cols) {
+  unsigned r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (rows > r) {
+    float acc = out[r];
+    for (unsigned c = 0; c < cols; c += 1) { acc = fmaf(a[r * cols + c], 2.0f, acc); }
+    out[r] = acc;
+  }
+}
+""",
+    "row_sum", "ceil_div(R, 256)", "256", "a;out;unsigned:R;unsigned:C",
+)  # fmt: skip
