@@ -91,3 +91,75 @@ __global__ void row_sum(float *a, float *out, unsigned rows, unsigned cols) {
 """,
     "row_sum", "ceil_div(R, 256)", "256", "a;out;unsigned:R;unsigned:C",
 )  # fmt: skip
+
+MATMUL = kernel(
+    """
+__global__ void matmul(const float* A, const float* B, float* C, int M, int N, int K) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < M && col < N) {
+    float sum = 0.0f;
+    for (int k = 0; k < K; k++) {
+      sum += A[row * K + k] * B[k * N + col];
+    }
+    C[row * N + col] = sum;
+  }
+}
+""",
+    "matmul", "ceil_div(N, 16);ceil_div(M, 16)", "16;16", "A;B;C;int:M;int:N;int:K",
+)  # fmt: skip
+
+GEMM_SWAPPED = kernel(
+    """
+// rows along x: neighbouring threads stride
+#define BLK 16
+static __device__ float activate(float v) { return v > 0.f ? v : 0.01f * v; }
+__global__ void gemm_nt(const float* __restrict__ p, const float* __restrict__ q, float* r, const float* bias,
+                        unsigned m, unsigned n, unsigned kk, float alpha, float beta) {
+  const unsigned i = blockIdx.x * BLK + threadIdx.x, j = blockIdx.y * BLK + threadIdx.y;
+  if (i >= m || j >= n) return;
+  float acc = 0.f;
+  const float* prow = p + i * kk;
+  for (unsigned t = 0; t < kk; ++t) {
+    float a = prow[t];
+    float b = q[(size_t)j * kk + t];
+    acc = fmaf(a, b, acc);
+  }
+  float v = alpha * acc + beta * r[i * n + j];
+  v += bias[j];
+  r[i * n + j] = activate(v);
+}
+""",
+    "gemm_nt", "ceil_div(M, 16);ceil_div(N, 16)", "16;16", "A;B;C;D;unsigned:M;unsigned:N;unsigned:K;float:alpha;float:beta",
+)  # fmt: skip
+
+GEMM_LINEAR = kernel(
+    """
+__global__ void tn(const float* a, const float* b, float* c, int m, int n, int k) {
+  int idx = blockIdx.x * blockDim.x + threadIdx.x;
+  if (idx >= m * n) return;
+  int y = idx / n;
+  int x = idx % n;
+  float acc = 0;
+  for (int l = 0; l < k; l++) acc += a[l * m + y] * b[l * n + x];
+  c[idx] = acc;
+}
+""",
+    "tn", "ceil_div(M * N, 256)", "256", "A;B;C;int:M;int:N;int:K",
+)  # fmt: skip
+
+BATCHED = kernel(
+    """
+__global__ void bmm(const float* a, const float* b, float* c, int batch, int m, int n, int k) {
+  int z = blockIdx.z;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  if (z < batch && y < m && x < n) {
+    float acc = 0;
+    for (int l = 0; l < k; l++) acc += a[(z * m + y) * k + l] * b[(z * k + l) * n + x];
+    c[(z * m + y) * n + x] = acc;
+  }
+}
+""",
+    "bmm", "ceil_div(N, 32);ceil_div(M, 8);B", "32;8", "A;B;C;int:B;int:M;int:N;int:K",
+)  # fmt: skip

@@ -149,6 +149,19 @@ class Context:
         """The function's declaration up to its body, without launch bounds (a new block needs new ones)."""
         return _LAUNCH_BOUNDS.sub("", self.text[self.function.start : self.function.body_start]).rstrip()
 
+    @property
+    def before(self) -> int:
+        """Where new functions go: before the function's own comment, if it has one."""
+        lines_start = self.text.rfind("\n", 0, self.function.start) + 1
+        if self.text[lines_start : self.function.start].strip():
+            return lines_start  # after `extern "C"`
+        while lines_start > 0:
+            previous = self.text.rfind("\n", 0, lines_start - 1) + 1
+            if not self.text[previous:lines_start].lstrip().startswith("//"):
+                break
+            lines_start = previous
+        return lines_start
+
     def header_replacement(self) -> Replacement:
         """Replace the declaration by one without launch bounds."""
         return self.function.start, self.function.body_start, self.header + " "

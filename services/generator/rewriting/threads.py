@@ -103,6 +103,8 @@ def _axis(found: Polynomial, extents: Mapping[str, tuple[str, int | None]], cons
     """Return the axis along which the polynomial numbers threads; extents are the launch's block sizes."""
     for axis in _AXES:
         thread, block = f"threadIdx.{axis}", f"blockIdx.{axis}"
+        if found == {(block,): 1} and extents[axis][1] == 1:
+            return axis
         rest = dict(found)
         if rest.pop((thread,), 0) != 1 or len(rest) != 1:
             continue

@@ -234,8 +234,8 @@ class _Rewriter:
 
     def run(self) -> str:
         """Return the new file."""
-        function, text = self.context.function, self.context.text
-        self.changes.append((function.start, function.start, self.helper_text + "\n"))
+        text, before = self.context.text, self.context.before
+        self.changes.append((before, before, self.helper_text + "\n"))
         self.changes.append(self.context.header_replacement())
         self._coordinate()
         for statement in self.context.threads.work:
