@@ -163,3 +163,56 @@ __global__ void bmm(const float* a, const float* b, float* c, int batch, int m, 
 """,
     "bmm", "ceil_div(N, 32);ceil_div(M, 8);B", "32;8", "A;B;C;int:B;int:M;int:N;int:K",
 )  # fmt: skip
+
+TRANSPOSE = kernel(
+    """
+#include <cuda_runtime.h>
+__global__ void transpose(const float* in, float* out, int width, int height) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < width && y < height)
+    out[x * height + y] = in[y * width + x];
+}
+""",
+    "transpose", "ceil_div(C, 16);ceil_div(R, 16)", "16;16", "in;out;int:C;int:R",
+)  # fmt: skip
+
+RELU = kernel(
+    """
+__global__ void relu(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = fmaxf(x[i], 0.0f);
+}
+""",
+    "relu", "ceil_div(N, 256)", "256", "x;y;int:N",
+)  # fmt: skip
+
+AXPY = kernel(
+    """
+template <typename T> __device__ T scaled(T a, T v) { return a * v; }
+__global__ void __launch_bounds__(512) axpy(float alpha, const float* v, float* w, const float* shift, size_t count) {
+  size_t id = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (id >= count) return;
+  float t = scaled(alpha, v[id]);
+  if (t < 0.f) t = 0.1f * t;
+  w[id] += t + shift[0];
+}
+""",
+    "axpy", "ceil_div(N, 512)", "512", "float:2.0;x;y;b;size_t:N",
+)  # fmt: skip
+
+COLUMN_MAJOR_STENCIL = kernel(
+    """
+__global__ void stencil(const float* a, float* b, int h, int w) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  int c = blockIdx.y * blockDim.y + threadIdx.y;
+  if (r >= h || c >= w) return;
+  float up = r > 0 ? a[(r - 1) * w + c] : 0.f;
+  float down = r < h - 1 ? a[(r + 1) * w + c] : 0.f;
+  float left = c > 0 ? a[r * w + c - 1] : 0.f;
+  float right = c < w - 1 ? a[r * w + c + 1] : 0.f;
+  b[r * w + c] = 0.5f * a[r * w + c] + 0.125f * (up + down + left + right);
+}
+""",
+    "stencil", "ceil_div(H, 16);ceil_div(W, 16)", "16;16", "a;b;int:H;int:W",
+)  # fmt: skip

@@ -162,6 +162,11 @@ class Context:
             lines_start = previous
         return lines_start
 
+    def header_with_bounds(self, threads: int) -> str:
+        """Return the declaration with launch bounds of so many threads."""
+        name = re.compile(rf"\b{re.escape(self.function.name)}\s*\(")
+        return name.sub(f"__launch_bounds__({threads}) {self.function.name}(", self.header, count=1)
+
     def header_replacement(self) -> Replacement:
         """Replace the declaration by one without launch bounds."""
         return self.function.start, self.function.body_start, self.header + " "

@@ -9,7 +9,7 @@ from services.generator.rewriting.expressions import NotApplicable, Polynomial, 
 from services.generator.rewriting.syntax import Declare, Expression, Statement
 from services.generator.rewriting.threads import Coordinate, bounded
 
-__all__ = ["Plane", "inlined", "read_plane"]
+__all__ = ["Plane", "Side", "inlined", "names_in", "read_plane", "redeclared", "shared_lines", "statement_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +149,54 @@ def read_plane(context: Context) -> Plane:
         if side.bound.names & moved or re.search(r"threadIdx|blockIdx", side.bound.text):
             raise NotApplicable(f"the bound of `{side.name}` differs between threads")
     return Plane(sides, passive, shared, varying, threads.work, linear)
+
+
+def names_in(context: Context, statement: Statement) -> set[str]:
+    """Return the words of a statement's text."""
+    return set(re.findall(r"[A-Za-z_]\w*", context.text[statement.start : statement.end]))
+
+
+def statement_text(context: Context, statement: Statement) -> str:
+    """Return a statement's text with its semicolon."""
+    text = context.text[statement.start : statement.end]
+    return text + ";" if re.match(r"\s*;", context.text[statement.end :]) and not text.endswith(("}", ";")) else text
+
+
+def _declare_of(context: Context, name: str) -> Declare | None:
+    threads = context.threads
+    for coordinate in threads.coordinates.values():
+        if coordinate.name == name:
+            return coordinate.declare
+    declared = (*threads.prefix, *threads.work)
+    return next((found for found in declared if isinstance(found, Declare) and found.name == name), None)
+
+
+def redeclared(context: Context, plane: Plane, used: set[str]) -> list[str]:
+    """Return declarations of the plane's varying locals that are used, for a place where the coordinates are known."""
+    needed = set(used)
+    for name in reversed(list(plane.varying)):
+        if name in needed:
+            needed |= plane.varying[name].names
+    found = {name: _declare_of(context, name) for name in plane.varying if name in needed}
+    order = sorted(found, key=lambda name: (name != plane.linear, declare.start if (declare := found[name]) else 0))
+    lines = []
+    for name in order:
+        declare = found[name]
+        value = plane.varying[name]
+        of = declare.type if declare and "*" not in declare.type else "auto"
+        lines.append(f"const {of} {name} = {value.text};")
+    return lines
+
+
+def shared_lines(plane: Plane) -> list[str]:
+    """Return the declarations of what is the same for a whole block, with its bounds checks."""
+    lines = []
+    for passive in plane.passive:
+        assert passive.declare.value is not None
+        lines.append(f"const {passive.type} {passive.name} = {passive.declare.value.text};")
+        if passive.bound is not None:
+            lines.append(f"if ({passive.name} >= {passive.bound.text}) return;  // the whole block leaves")
+    for declare in plane.prefix:
+        assert declare.value is not None
+        lines.append(f"const {declare.type} {declare.name} = {declare.value.text};")
+    return lines

@@ -13,8 +13,7 @@ from optiml.v1.verdict_pb2 import (
 )
 from services.generator.rewriting.context import Context, apply
 from services.generator.rewriting.contractions import Contraction, Operand, read_contraction
-from services.generator.rewriting.planes import inlined
-from services.generator.rewriting.syntax import Declare, Statement
+from services.generator.rewriting.planes import inlined, names_in, redeclared, shared_lines, statement_text
 
 __all__ = ["propose"]
 
@@ -44,159 +43,148 @@ _SMALL_OUTPUT = 128 * 128 * 132
 """Outputs below which 128 x 128 tiles leave multiprocessors idle."""
 
 
-class _Names:
-    """Names for what the tiled kernel adds, unlike any in the file."""
-
-    def __init__(self, context: Context) -> None:
-        for name in ("thread", "first_row", "first_column", "slice", "step", "a_tile", "b_tile", "a", "b", "sums",
-                     "i", "j", "load", "thread_row", "thread_column"):  # fmt: skip
-            setattr(self, name, context.fresh(name))
-
-    def __getattr__(self, name: str) -> str:
-        raise AttributeError(name)
+_NEW_NAMES = (
+    "TILE", "TILE_K", "PER_THREAD", "GROUP", "THREADS_ALONG", "THREADS", "thread", "first_row", "first_column", "slice",
+    "step", "row_tile", "column_tile", "row_values", "column_values", "sums", "i", "j", "load", "thread_row",
+    "thread_column",
+)  # fmt: skip
+"""What the tiled kernel adds; written with an `@` before it until it is known which names the file leaves free."""
 
 
-def _load(found: Contraction, operand: Operand, tile: str, first: str, bound: str, shape: _Shape, n: _Names) -> list[str]:
+def _load(found: Contraction, operand: Operand) -> list[str]:
     """Return the lines with which a block copies a slice of an operand, along the direction that is contiguous."""
-    k, side = found.loop.variable, found.rows if operand.side == found.rows.name else found.columns
+    k, of_rows = found.loop.variable, operand.side == found.rows.name
+    side = found.rows if of_rows else found.columns
+    which = "row" if of_rows else "column"
     if operand.k_is_contiguous:
-        at_side, at_k = f"{n.load} / TILE_K", f"{n.load} % TILE_K"
+        at_side, at_k = "@load / @TILE_K", "@load % @TILE_K"
     else:
-        at_side, at_k = f"{n.load} % TILE", f"{n.load} / TILE"
+        at_side, at_k = "@load % @TILE", "@load / @TILE"
+    inside = f"{side.name} < {side.bound.text} && {k} < {found.loop.bound.text}"
     return [
-        f"    for (int {n.load} = {n.thread}; {n.load} < TILE * TILE_K; {n.load} += THREADS) {{",
-        f"      const {side.type} {side.name} = {first} + {at_side};",
-        f"      const {found.loop.type} {k} = {n.slice} + {at_k};",
-        f"      {tile}[{at_k}][{at_side}] = {side.name} < {bound} && {k} < {found.loop.bound.text} ? {operand.text} : 0;",
+        "    for (int @load = @thread; @load < @TILE * @TILE_K; @load += @THREADS) {",
+        f"      const {side.type} {side.name} = @first_{which} + {at_side};",
+        f"      const {found.loop.type} {k} = @slice + {at_k};",
+        f"      @{which}_tile[{at_k}][{at_side}] = {inside} ? {operand.text} : 0;",
         "    }",
     ]
 
 
-def _statement_text(context: Context, statement: Statement) -> str:
-    text = context.text[statement.start : statement.end]
-    rest = context.text[statement.end :]
-    return text + ";" if re.match(r"\s*;", rest) and not text.endswith(("}", ";")) else text
-
-
-def _finish(context: Context, found: Contraction, n: _Names) -> list[str]:
+def _finish(context: Context, found: Contraction) -> list[str]:
     """Return the lines that use one sum, as the kernel did."""
     plane, accumulator = found.plane, found.accumulator
-    lines = []
-    used = {name for statement in found.after for name in _names(context, statement)}
-    values = dict(plane.varying)
-    for name in sorted(used & set(values), key=lambda name: _place(context, name)):
-        of = _type_of(context, name)
-        rest = {key: value for key, value in values.items() if key != name}
-        lines.append(f"const {of} {name} = {inlined(values[name], rest)};")
+    used = {name for statement in found.after for name in names_in(context, statement)}
+    lines = redeclared(context, plane, used)
     for declare in found.before:
-        if declare.name in used and declare.name not in values:
+        if declare.name in used and declare.name not in plane.varying:
             assert declare.value is not None
-            lines.append(f"const {declare.type} {declare.name} = {inlined(declare.value, values)};")
+            lines.append(f"const {declare.type} {declare.name} = {inlined(declare.value, plane.varying)};")
     assert accumulator.value is not None
-    start = inlined(accumulator.value, values)
+    start = inlined(accumulator.value, plane.varying)
     zero = re.fullmatch(r"0*\.?0*[fFuUlL]*", start) is not None
-    value = f"{n.sums}[{n.i}][{n.j}]" if zero else f"{start} + {n.sums}[{n.i}][{n.j}]"
+    value = "@sums[@i][@j]" if zero else f"{start} + @sums[@i][@j]"
     lines.append(f"{accumulator.type} {accumulator.name} = {value};")
-    lines += [_statement_text(context, statement) for statement in found.after]
+    lines += [statement_text(context, statement) for statement in found.after]
     return [part for line in lines for part in line.split("\n")]
 
 
-def _names(context: Context, statement: Statement) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w*", context.text[statement.start : statement.end]))
+_MULTIPLY = """\
+    __syncthreads();
+#pragma unroll
+    for (int @step = 0; @step < @TILE_K; ++@step) {
+      {row_element} @row_values[@PER_THREAD];
+      {column_element} @column_values[@PER_THREAD];
+#pragma unroll
+      for (int @i = 0; @i < @PER_THREAD; ++@i) {
+        @row_values[@i] = @row_tile[@step][@thread_row + @i / @GROUP * @GROUP * @THREADS_ALONG + @i % @GROUP];
+        @column_values[@i] = @column_tile[@step][@thread_column + @i / @GROUP * @GROUP * @THREADS_ALONG + @i % @GROUP];
+      }
+#pragma unroll
+      for (int @i = 0; @i < @PER_THREAD; ++@i) {
+#pragma unroll
+        for (int @j = 0; @j < @PER_THREAD; ++@j) {
+          @sums[@i][@j] += {product};
+        }
+      }
+    }
+    __syncthreads();  // before the next slice overwrites the tiles
+  }
+#pragma unroll
+  for (int @i = 0; @i < @PER_THREAD; ++@i) {
+#pragma unroll
+    for (int @j = 0; @j < @PER_THREAD; ++@j) {
+      const {rows.type} {rows.name} = @first_row + @thread_row + @i / @GROUP * @GROUP * @THREADS_ALONG + @i % @GROUP;
+      const {columns.type} {columns.name} =
+          @first_column + @thread_column + @j / @GROUP * @GROUP * @THREADS_ALONG + @j % @GROUP;
+      if ({rows.name} < {rows.bound} && {columns.name} < {columns.bound}) {"""
 
 
-def _declare_of(context: Context, name: str) -> Declare | None:
-    threads = context.threads
-    for coordinate in threads.coordinates.values():
-        if coordinate.name == name:
-            return coordinate.declare
-    declared = (*threads.prefix, *threads.work)
-    return next((found for found in declared if isinstance(found, Declare) and found.name == name), None)
+def _multiply(found: Contraction, shape: _Shape) -> list[str]:
+    rows, columns = found.rows, found.columns
+    text = _MULTIPLY
+    if shape.per_thread <= 4:  # one group: the index is plain
+        text = re.sub(r"(@[ij]) / @GROUP \* @GROUP \* @THREADS_ALONG \+ @[ij] % @GROUP", r"\1", text)
+    if shape.per_thread == 1:
+        text = text.replace("#pragma unroll\n      for (int @i", "      for (int @i")
+    values = {
+        "row_element": found.of_rows.element,
+        "column_element": found.of_columns.element,
+        "product": found.product.format(rows="@row_values[@i]", columns="@column_values[@j]"),
+        "rows.type": rows.type,
+        "rows.name": rows.name,
+        "rows.bound": rows.bound.text,
+        "columns.type": columns.type,
+        "columns.name": columns.name,
+        "columns.bound": columns.bound.text,
+    }
+    return re.sub(r"\{([a-z_.]+)\}", lambda match: values[match[1]], text).split("\n")
 
 
-def _place(context: Context, name: str) -> int:
-    found = _declare_of(context, name)
-    return found.start if found else 0
-
-
-def _type_of(context: Context, name: str) -> str:
-    found = _declare_of(context, name)
-    return found.type.removeprefix("const ") if found and "*" not in found.type else "auto"
-
-
-def _kernel(context: Context, found: Contraction, shape: _Shape) -> str:
-    n = _Names(context)
-    rows, columns, k = found.rows, found.columns, found.loop.variable
+def _head(context: Context, found: Contraction, shape: _Shape) -> list[str]:
+    """Return the lines up to the loop over slices: constants, tiles, and where the thread's outputs are."""
     pad = " + 4" if shape.per_thread > 1 else " + 1"
-    a_pad = pad if found.of_rows.k_is_contiguous else ""
-    b_pad = pad if found.of_columns.k_is_contiguous else ""
-    head = [
+    row_pad, column_pad = (pad if of.k_is_contiguous else "" for of in (found.of_rows, found.of_columns))
+    group = ", @GROUP = 4" if shape.per_thread > 4 else ""
+    lines = [
         f"  // A block computes a {shape.tile} x {shape.tile} tile of the output; a thread, {shape.per_thread} x "
         f"{shape.per_thread} elements of it in registers.",
         f"  // Each slice of {shape.depth} steps of the sum is read from global memory once a block, into shared memory.",
-        f"  constexpr int TILE = {shape.tile}, TILE_K = {shape.depth}, PER_THREAD = {shape.per_thread};",
-        "  constexpr int THREADS_ALONG = TILE / PER_THREAD, THREADS = THREADS_ALONG * THREADS_ALONG;",
-        f"  __shared__ __align__(16) {found.of_rows.element} {n.a_tile}[TILE_K][TILE{a_pad}];",
-        f"  __shared__ __align__(16) {found.of_columns.element} {n.b_tile}[TILE_K][TILE{b_pad}];",
+        f"  constexpr int @TILE = {shape.tile}, @TILE_K = {shape.depth}, @PER_THREAD = {shape.per_thread}{group};",
+        "  constexpr int @THREADS_ALONG = @TILE / @PER_THREAD, @THREADS = @THREADS_ALONG * @THREADS_ALONG;",
+        f"  __shared__ __align__(16) {found.of_rows.element} @row_tile[@TILE_K][@TILE{row_pad}];",
+        f"  __shared__ __align__(16) {found.of_columns.element} @column_tile[@TILE_K][@TILE{column_pad}];",
     ]
-    for passive in found.plane.passive:
-        head.append("  " + context.text[passive.declare.start : passive.declare.end])
-        if passive.bound is not None:
-            head.append(f"  if ({passive.name} >= {passive.bound.text}) return;  // the whole block leaves")
-    for declare in found.plane.prefix:
-        assert declare.value is not None
-        head.append(f"  const {declare.type} {declare.name} = {declare.value.text};")
-    head += [
-        f"  const int {n.thread} = threadIdx.x;",
-        f"  const int {n.thread_row} = {n.thread} / THREADS_ALONG * PER_THREAD;",
-        f"  const int {n.thread_column} = {n.thread} % THREADS_ALONG * PER_THREAD;",
-        f"  const {rows.type} {n.first_row} = blockIdx.y * TILE;",
-        f"  const {columns.type} {n.first_column} = blockIdx.x * TILE;",
-        f"  {found.accumulator.type} {n.sums}[PER_THREAD][PER_THREAD] = {{}};",
-        f"  for ({found.loop.type} {n.slice} = 0; {n.slice} < {found.loop.bound.text}; {n.slice} += TILE_K) {{",
-        *_load(found, found.of_rows, n.a_tile, n.first_row, rows.bound.text, shape, n),
-        *_load(found, found.of_columns, n.b_tile, n.first_column, columns.bound.text, shape, n),
-        "    __syncthreads();",
-        "#pragma unroll",
-        f"    for (int {n.step} = 0; {n.step} < TILE_K; ++{n.step}) {{",
-        f"      {found.of_rows.element} {n.a}[PER_THREAD];",
-        f"      {found.of_columns.element} {n.b}[PER_THREAD];",
-        "#pragma unroll",
-        f"      for (int {n.i} = 0; {n.i} < PER_THREAD; ++{n.i}) {{",
-        f"        {n.a}[{n.i}] = {n.a_tile}[{n.step}][{n.thread_row} + {n.i}];",
-        f"        {n.b}[{n.i}] = {n.b_tile}[{n.step}][{n.thread_column} + {n.i}];",
-        "      }",
-        "#pragma unroll",
-        f"      for (int {n.i} = 0; {n.i} < PER_THREAD; ++{n.i}) {{",
-        "#pragma unroll",
-        f"        for (int {n.j} = 0; {n.j} < PER_THREAD; ++{n.j}) {{",
-        f"          {n.sums}[{n.i}][{n.j}] += "
-        + found.product.format(rows=f"{n.a}[{n.i}]", columns=f"{n.b}[{n.j}]")
-        + ";",
-        "        }",
-        "      }",
-        "    }",
-        "    __syncthreads();  // before the next slice overwrites the tiles",
-        "  }",
-        "#pragma unroll",
-        f"  for (int {n.i} = 0; {n.i} < PER_THREAD; ++{n.i}) {{",
-        "#pragma unroll",
-        f"    for (int {n.j} = 0; {n.j} < PER_THREAD; ++{n.j}) {{",
-        f"      const {rows.type} {rows.name} = {n.first_row} + {n.thread_row} + {n.i};",
-        f"      const {columns.type} {columns.name} = {n.first_column} + {n.thread_column} + {n.j};",
-        f"      if ({rows.name} < {rows.bound.text} && {columns.name} < {columns.bound.text}) {{",
-        *(f"        {line.strip()}" for line in _finish(context, found, n)),
+    lines += [f"  {line}" for line in shared_lines(found.plane)]
+    width = "@GROUP" if shape.per_thread > 4 else "@PER_THREAD"
+    if shape.per_thread > 4:
+        lines.append("  // Four neighbouring elements at a time, so that one 16-byte load of shared memory gets them.")
+    return [
+        *lines,
+        "  const int @thread = threadIdx.x;",
+        f"  const int @thread_row = @thread / @THREADS_ALONG * {width};",
+        f"  const int @thread_column = @thread % @THREADS_ALONG * {width};",
+        f"  const {found.rows.type} @first_row = blockIdx.y * @TILE;",
+        f"  const {found.columns.type} @first_column = blockIdx.x * @TILE;",
+        f"  {found.accumulator.type} @sums[@PER_THREAD][@PER_THREAD] = {{}};",
+        f"  for ({found.loop.type} @slice = 0; @slice < {found.loop.bound.text}; @slice += @TILE_K) {{",
+    ]
+
+
+def _kernel(context: Context, found: Contraction, shape: _Shape) -> str:
+    lines = [
+        *_head(context, found, shape),
+        *_load(found, found.of_rows),
+        *_load(found, found.of_columns),
+        *_multiply(found, shape),
+        *(f"        {line.strip()}" for line in _finish(context, found)),
         "      }",
         "    }",
         "  }",
         "}",
     ]
-    header = re.sub(
-        rf"\b{re.escape(context.function.name)}\s*\($",
-        f"__launch_bounds__({shape.threads}) {context.function.name}(",
-        context.header.split("(", 1)[0] + "(",
-    ) + context.header.split("(", 1)[1]
-    return header + " {\n" + "\n".join(head)
+    names = {name: context.fresh(name) for name in _NEW_NAMES}
+    body = re.sub(r"@(\w+)", lambda match: names[match[1]], "\n".join(lines))
+    return f"{context.header_with_bounds(shape.threads)} {{\n{body}"
 
 
 def propose(context: Context) -> list[Edit]:
