@@ -2,7 +2,12 @@
 
 from optiml.v1 import kernel_pb2 as kernels
 
-_SCALARS = {"int": kernels.DATA_TYPE_I32, "float": kernels.DATA_TYPE_F32, "unsigned": kernels.DATA_TYPE_U32, "size_t": kernels.DATA_TYPE_U64}
+_SCALARS = {
+    "int": kernels.DATA_TYPE_I32,
+    "float": kernels.DATA_TYPE_F32,
+    "unsigned": kernels.DATA_TYPE_U32,
+    "size_t": kernels.DATA_TYPE_U64,
+}
 
 
 def kernel(source: str, name: str, grid: str, block: str, arguments: str) -> kernels.Kernel:

@@ -107,7 +107,9 @@ def _operand(access: Access, side: Side, other: Side, k: str, values: dict[str, 
     along_side = coefficient(access.index, side.name)
     along_other = coefficient(access.index, other.name)
     if along_k is None or along_side is None or along_other is None:
-        raise NotApplicable(f"the index of `{access.expression.text}` is not linear in `{k}` and the output's coordinates")
+        raise NotApplicable(
+            f"the index of `{access.expression.text}` is not linear in `{k}` and the output's coordinates"
+        )
     if not along_k or not along_side or along_other:
         return None
     contiguous = along_k == {(): 1}

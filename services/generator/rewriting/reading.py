@@ -80,9 +80,7 @@ class _Reader:
                 return found
         return self._make(cursor, "other", "", operands)
 
-    def _operation(
-        self, cursor: Cursor, children: list[Cursor], operands: tuple[Expression, ...]
-    ) -> Expression | None:
+    def _operation(self, cursor: Cursor, children: list[Cursor], operands: tuple[Expression, ...]) -> Expression | None:
         start, end = self._extent(cursor)
         match cursor.kind:
             case CursorKind.BINARY_OPERATOR | CursorKind.COMPOUND_ASSIGNMENT_OPERATOR if len(operands) == 2:
@@ -164,9 +162,7 @@ class _Reader:
     def _other(self, cursor: Cursor) -> Other:
         start, end = self._extent(cursor)
         names = frozenset(
-            inner.spelling
-            for inner in walk(cursor)
-            if inner.kind in {CursorKind.DECL_REF_EXPR, CursorKind.VAR_DECL}
+            inner.spelling for inner in walk(cursor) if inner.kind in {CursorKind.DECL_REF_EXPR, CursorKind.VAR_DECL}
         )
         return Other(self.text[start:end], names, start, end)
 

@@ -108,7 +108,7 @@ def _axis(found: Polynomial, extents: Mapping[str, tuple[str, int | None]], cons
         rest = dict(found)
         if rest.pop((thread,), 0) != 1 or len(rest) != 1:
             continue
-        (factors, value), = rest.items()
+        ((factors, value),) = rest.items()
         others = [factor for factor in factors if factor != block]
         if len(others) == len(factors):
             continue

@@ -21,7 +21,9 @@ def _contiguous(plane: Plane, side: Side) -> int:
 
 
 def _uses_swapped(context: Context, text: str) -> str:
-    return re.sub(r"\b(threadIdx|blockIdx|blockDim)\s*\.\s*([xy])\b", lambda m: f"{m[1]}.{'yx'['xy'.index(m[2])]}", text)
+    return re.sub(
+        r"\b(threadIdx|blockIdx|blockDim)\s*\.\s*([xy])\b", lambda m: f"{m[1]}.{'yx'['xy'.index(m[2])]}", text
+    )
 
 
 def _swap_axes(context: Context, plane: Plane) -> tuple[list[Replacement], list[str], list[str]]:

@@ -86,10 +86,7 @@ def _kernel(context: Context, plane: Plane) -> tuple[str, Side, Side]:
         "  // A block moves 32 x 32 elements through shared memory, so that both the reads and the writes of a warp are of",
         "  // neighbouring elements. The padding keeps a tile's column in 32 different banks.",
         "  constexpr int @TILE = 32, @STRIPE = 8;  // each thread moves TILE / STRIPE elements",
-        *(
-            f"  __shared__ {access.expression.type} @{tiles[text]}[@TILE][@TILE + 1];"
-            for text, access in texts.items()
-        ),
+        *(f"  __shared__ {access.expression.type} @{tiles[text]}[@TILE][@TILE + 1];" for text, access in texts.items()),
         *(f"  {line}" for line in shared_lines(plane)),
         f"  const {across.type} @first_read = blockIdx.y * @TILE;",
         f"  const {along.type} @first_written = blockIdx.x * @TILE;",

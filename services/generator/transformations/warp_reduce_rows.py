@@ -366,7 +366,10 @@ def propose(context: Context) -> list[Edit]:
     count = context.host(row.bound)
     length = context.at_time_size(context.host(rows[0].loop.bound)) if rows else None
     edits = []
-    for threads, prior in ((_WARP, 0.9 if (length or 0) <= 1024 else 0.8), (256, 0.85 if (length or 0) > 1024 else 0.7)):
+    for threads, prior in (
+        (_WARP, 0.9 if (length or 0) <= 1024 else 0.8),
+        (256, 0.85 if (length or 0) > 1024 else 0.7),
+    ):
         source = _Rewriter(context, rows, row, threads).run()
         whole = "warp" if threads == _WARP else "block"
         grid = [f"ceil_div({count}, {256 // _WARP})"] if threads == _WARP else [count]
