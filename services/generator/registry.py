@@ -1,5 +1,6 @@
 """All transformations, and what they propose for a kernel."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -10,7 +11,8 @@ from optiml.v1 import generator_service_pb2, kernel_pb2, search_pb2
 from services.generator.ranking import ranked
 from services.generator.rewriting.context import Context
 from services.generator.rewriting.expressions import NotApplicable, constants_of
-from services.generator.rewriting.reading import read_functions
+from services.generator.rewriting.normalising import plainer
+from services.generator.rewriting.reading import global_functions, read_functions
 from services.generator.rewriting.syntax import Function
 from services.generator.transformations import (
     block_shape,
@@ -71,17 +73,16 @@ def _functions(kernel: kernel_pb2.Kernel) -> tuple[dict[str, Function], str]:
 
 
 def _contexts(
-    request: generator_service_pb2.ProposeRequest, functions: dict[str, Function]
+    request: generator_service_pb2.ProposeRequest, kernel: kernel_pb2.Kernel, functions: dict[str, Function]
 ) -> tuple[list[Context], list[str]]:
     """Return a context for each function that one launch runs, and why others have none."""
-    kernel = request.kernel
     names = [launch.kernel for launch in kernel.launches]
     constants = constants_of(kernel.source)
     contexts, reasons = [], []
     for index, name in enumerate(names):
         function = functions.get(name)
         if function is None:
-            if name.isidentifier() and f"{name}" not in kernel.source:
+            if not re.search(rf"\b{re.escape(name.split('<')[0])}\b", kernel.source):
                 problem = FieldViolation(f"kernel.launches[{index}].kernel", f"the source has no function `{name}`")
                 raise InvalidArgumentError(str(problem), [problem])
             reasons.append(f"`{name}` is no plain __global__ function")
@@ -114,6 +115,39 @@ def _apply(name: str, contexts: list[Context], reasons: list[str]) -> tuple[list
     return edits, "" if edits else "; ".join(declined)
 
 
+def _forms(request: generator_service_pb2.ProposeRequest) -> list[tuple[list[Context], list[str]]]:
+    """Return the contexts of the kernel as written and, if it differs, of its plainer form."""
+    functions, unreadable = _functions(request.kernel)
+    if unreadable:
+        return [([], [unreadable])]
+    forms = [_contexts(request, request.kernel, functions)]
+    plain = plainer(request.kernel)
+    if plain != request.kernel:
+        forms.append(_contexts(request, plain, global_functions(plain.source)))
+    return forms
+
+
+def _edits(request: generator_service_pb2.ProposeRequest) -> tuple[list[search_pb2.Edit], dict[str, str]]:
+    """Return all edits, and why other transformations do not apply."""
+    forms = _forms(request)
+    edits: list[search_pb2.Edit] = []
+    declined: dict[str, str] = {}
+    seen = {kernel_id(request.kernel)}
+    for name in TRANSFORMATIONS:
+        for contexts, reasons in forms:
+            found, reason = _apply(name, contexts, reasons)
+            for edit in found:
+                edit.kernel.id = kernel_id(edit.kernel)
+                if edit.kernel.id not in seen:
+                    seen.add(edit.kernel.id)
+                    edits.append(edit)
+            if found:
+                declined.pop(name, None)
+                break
+            declined[name] = reason
+    return edits, declined
+
+
 def propose(request: generator_service_pb2.ProposeRequest) -> generator_service_pb2.ProposeResponse:
     """Propose edits of a kernel, most promising first.
 
@@ -124,21 +158,13 @@ def propose(request: generator_service_pb2.ProposeRequest) -> generator_service_
         problem = FieldViolation("limit", f"is {request.limit}; must be 0 or more")
         raise InvalidArgumentError(str(problem), [problem])
     try:
-        functions, unreadable = _functions(request.kernel)
-        contexts, reasons = ([], [unreadable]) if unreadable else _contexts(request, functions)
-        response = generator_service_pb2.ProposeResponse()
-        edits: list[search_pb2.Edit] = []
-        seen = {kernel_id(request.kernel)}
-        for name in TRANSFORMATIONS:
-            found, reason = _apply(name, contexts, reasons)
-            for edit in found:
-                edit.kernel.id = kernel_id(edit.kernel)
-                if edit.kernel.id not in seen:
-                    seen.add(edit.kernel.id)
-                    edits.append(edit)
-            if reason:
-                response.declined.add(transformation=name, reason=reason)
+        edits, declined = _edits(request)
     except RecursionError as error:
         raise InvalidArgumentError("the kernel's expressions are nested too deeply") from error
+    response = generator_service_pb2.ProposeResponse(
+        declined=[
+            generator_service_pb2.Declined(transformation=name, reason=reason) for name, reason in declined.items()
+        ]
+    )
     response.edits.extend(ranked(edits, request.diagnosis)[: request.limit or None])
     return response

@@ -32,6 +32,8 @@ class Coordinate:
     declare: Declare
     bound: Expression | None
     """Exclusive upper end by the bounds check; None if there is none."""
+    lower: tuple[Expression, ...] = ()
+    """Conditions that ask for a lower end, too, as in `i > 0`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ def bounded(coordinate: Coordinate) -> Coordinate:
     """
     if coordinate.bound is None:
         raise NotApplicable(f"there is no bounds check of `{coordinate.name}`")
+    if coordinate.lower:
+        raise NotApplicable(f"the bounds check of `{coordinate.name}` has a lower end: `{coordinate.lower[0].text}`")
     return coordinate
 
 
@@ -130,8 +134,12 @@ def _conditions(expression: Expression, joint: str) -> list[Expression]:
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def _bounds(condition: Expression, relation: str, joint: str, names: set[str]) -> dict[str, Expression] | None:
+def _bounds(
+    condition: Expression, relation: str, joint: str, names: set[str]
+) -> tuple[dict[str, Expression], dict[str, tuple[Expression, ...]]] | None:
+    """Return upper ends by coordinate, and conditions for lower ends; None if the condition is something else."""
     found: dict[str, Expression] = {}
+    lower: dict[str, tuple[Expression, ...]] = {}
     for part in _conditions(condition, joint):
         if part.kind != "binary" or part.operator not in _FLIPPED:
             return None
@@ -139,12 +147,15 @@ def _bounds(condition: Expression, relation: str, joint: str, names: set[str]) -
         operator = part.operator
         if right.kind == "name" and right.operator in names:
             left, right, operator = right, left, _FLIPPED[operator]
-        if left.kind != "name" or left.operator not in names or operator != relation or left.operator in found:
+        if left.kind != "name" or left.operator not in names or right.names & names:
             return None
-        if right.names & names:
+        if operator == relation and left.operator not in found:
+            found[left.operator] = right
+        elif operator.startswith(_FLIPPED[relation][0]):
+            lower[left.operator] = (*lower.get(left.operator, ()), part)
+        else:
             return None
-        found[left.operator] = right
-    return found
+    return found, lower
 
 
 def read_threads(
@@ -163,6 +174,7 @@ def read_threads(
     work: list[Statement] = []
     body = function.body
     bounds: dict[str, Expression] = {}
+    lower: dict[str, tuple[Expression, ...]] = {}
     position = 0
     while position < len(body):
         statement = body[position]
@@ -180,17 +192,19 @@ def read_threads(
             case If(then=(Return(),), otherwise=()) if not work:
                 found = _bounds(statement.condition, ">=", "||", set(coordinates) - set(bounds))
                 if found is not None:
-                    bounds |= found
+                    bounds |= found[0]
+                    lower |= found[1]
                     continue
             case If(otherwise=()) if not work and last:
                 found = _bounds(statement.condition, "<", "&&", set(coordinates) - set(bounds))
                 if found is not None:
-                    bounds |= found
+                    bounds |= found[0]
+                    lower |= found[1]
                     body, position = statement.then, 0
                     continue
         work.append(statement)
     known = {
-        name: Coordinate(found.name, found.axis, found.type, found.declare, bounds.get(name))
+        name: Coordinate(found.name, found.axis, found.type, found.declare, bounds.get(name), lower.get(name, ()))
         for name, found in coordinates.items()
     }
     rest = {name: value for name, value in definitions.items() if name not in known}

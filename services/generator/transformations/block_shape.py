@@ -7,7 +7,6 @@ from optiml.v1.verdict_pb2 import BOTTLENECK_LATENCY, BOTTLENECK_LOW_PARALLELISM
 from services.generator.rewriting.context import Context, apply
 from services.generator.rewriting.expressions import NotApplicable
 from services.generator.rewriting.syntax import Other, flat
-from services.generator.rewriting.threads import bounded
 
 __all__ = ["propose"]
 
@@ -24,7 +23,10 @@ def propose(context: Context) -> list[Edit]:
     Raises:
         NotApplicable: threads of a block work together, or the block's shape is fixed in the source.
     """
-    coordinates = [bounded(found) for found in context.threads.coordinates.values()]
+    coordinates = list(context.threads.coordinates.values())
+    unchecked = next((found.name for found in coordinates if found.bound is None), None)
+    if unchecked:
+        raise NotApplicable(f"there is no bounds check of `{unchecked}`")
     body = context.text[context.function.body_start : context.function.end]
     if re.search(r"__shared__|__sync|__shfl|cooperative", body):
         raise NotApplicable("threads of a block work together")
