@@ -17,6 +17,7 @@ from services.generator.rewriting.syntax import Function
 from services.generator.transformations import (
     block_shape,
     coalesce,
+    cache_in_registers,
     qualify_pointers,
     tile_shared_memory,
     tile_transpose,
@@ -37,6 +38,7 @@ TRANSFORMATIONS: Final[dict[str, Propose]] = {
         tile_transpose,
         coalesce,
         vectorize,
+        cache_in_registers,
         qualify_pointers,
         unroll,
         block_shape,
@@ -62,14 +64,15 @@ def _functions(kernel: kernel_pb2.Kernel) -> tuple[dict[str, Function], str]:
         problem = FieldViolation("kernel.launches", "is empty; name the __global__ function to launch")
         raise InvalidArgumentError(str(problem), [problem])
     parsed = parse_cuda(kernel.source)
+    functions = read_functions(parsed)
     missing = next((found for found in parsed.diagnostics if found.fatal), None)
-    if missing is not None:
-        return {}, f"line {missing.line}: {missing.message}"
+    if missing is not None:  # a header of the machine's; what was understood without it may be enough
+        return functions, "" if functions else f"line {missing.line}: {missing.message}"
     if parsed.diagnostics:
         first = parsed.diagnostics[0]
         problem = FieldViolation("kernel.source", f"line {first.line}: {first.message}")
         raise InvalidArgumentError(f"the kernel cannot be parsed: {problem}", [problem])
-    return read_functions(parsed), ""
+    return functions, ""
 
 
 def _contexts(

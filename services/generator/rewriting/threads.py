@@ -32,6 +32,8 @@ class Coordinate:
     declare: Declare
     bound: Expression | None
     """Exclusive upper end by the bounds check; None if there is none."""
+    uniform: bool = False
+    """Whether all threads of a block have the same."""
     lower: tuple[Expression, ...] = ()
     """Conditions that ask for a lower end, too, as in `i > 0`."""
 
@@ -50,14 +52,15 @@ class Threads:
     """What a thread within the bounds does."""
 
     def only(self) -> Coordinate:
-        """Return the one coordinate.
+        """Return the one coordinate in which threads of a block differ.
 
         Raises:
             NotApplicable: there are several, or none, or it has no bounds check.
         """
-        if len(self.coordinates) != 1:
-            raise NotApplicable(f"threads have {len(self.coordinates)} coordinates where one is needed")
-        return bounded(next(iter(self.coordinates.values())))
+        moving = [found for found in self.coordinates.values() if not found.uniform]
+        if len(moving) != 1:
+            raise NotApplicable(f"threads have {len(moving)} coordinates where one is needed")
+        return bounded(moving[0])
 
 
 def bounded(coordinate: Coordinate) -> Coordinate:
@@ -103,12 +106,17 @@ def definitions_of(statements: tuple[Statement, ...]) -> dict[str, Expression]:
     }
 
 
-def _axis(found: Polynomial, extents: Mapping[str, tuple[str, int | None]], constants: Mapping[str, int]) -> str | None:
-    """Return the axis along which the polynomial numbers threads; extents are the launch's block sizes."""
+def _axis(
+    found: Polynomial, extents: Mapping[str, tuple[str, int | None]], constants: Mapping[str, int]
+) -> tuple[str, bool] | None:
+    """Return the axis along which the polynomial numbers threads, and whether it is the same for a whole block.
+
+    The extents are the launch's block sizes.
+    """
     for axis in _AXES:
         thread, block = f"threadIdx.{axis}", f"blockIdx.{axis}"
         if found == {(block,): 1} and extents[axis][1] == 1:
-            return axis
+            return axis, True
         rest = dict(found)
         if rest.pop((thread,), 0) != 1 or len(rest) != 1:
             continue
@@ -117,11 +125,11 @@ def _axis(found: Polynomial, extents: Mapping[str, tuple[str, int | None]], cons
         if len(others) == len(factors):
             continue
         if others == [f"blockDim.{axis}"] and value == 1:
-            return axis
+            return axis, extents[axis][1] == 1
         for factor in others:
             value *= constants.get(factor, 0)
         if value == extents[axis][1]:
-            return axis
+            return axis, value == 1
     return None
 
 
@@ -183,8 +191,8 @@ def read_threads(
         match statement:
             case Declare(name=name, value=Expression() as value, type=of) if name in definitions and is_integer(of):
                 axis = _axis(polynomial(value, definitions), extents, constants) if not work else None
-                if axis and all(known.axis != axis for known in coordinates.values()):
-                    coordinates[name] = Coordinate(name, axis, of, statement, None)
+                if axis and all(known.axis != axis[0] for known in coordinates.values()):
+                    coordinates[name] = Coordinate(name, axis[0], of, statement, None, axis[1])
                     continue
                 if not work:
                     prefix.append(statement)
@@ -204,7 +212,7 @@ def read_threads(
                     continue
         work.append(statement)
     known = {
-        name: Coordinate(found.name, found.axis, found.type, found.declare, bounds.get(name), lower.get(name, ()))
+        name: Coordinate(found.name, found.axis, found.type, found.declare, bounds.get(name), found.uniform, lower.get(name, ()))
         for name, found in coordinates.items()
     }
     rest = {name: value for name, value in definitions.items() if name not in known}
