@@ -1,5 +1,6 @@
 """All transformations, and what they propose for a kernel."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -10,12 +11,13 @@ from optiml.v1 import generator_service_pb2, kernel_pb2, search_pb2
 from services.generator.ranking import ranked
 from services.generator.rewriting.context import Context
 from services.generator.rewriting.expressions import NotApplicable, constants_of
-from services.generator.rewriting.plain import plain
-from services.generator.rewriting.reading import read_functions
+from services.generator.rewriting.normalising import plainer
+from services.generator.rewriting.reading import global_functions, read_functions
 from services.generator.rewriting.syntax import Function
 from services.generator.transformations import (
     block_shape,
     coalesce,
+    cache_in_registers,
     qualify_pointers,
     tile_shared_memory,
     tile_transpose,
@@ -36,6 +38,7 @@ TRANSFORMATIONS: Final[dict[str, Propose]] = {
         tile_transpose,
         coalesce,
         vectorize,
+        cache_in_registers,
         qualify_pointers,
         unroll,
         block_shape,
@@ -61,28 +64,28 @@ def _functions(kernel: kernel_pb2.Kernel) -> tuple[dict[str, Function], str]:
         problem = FieldViolation("kernel.launches", "is empty; name the __global__ function to launch")
         raise InvalidArgumentError(str(problem), [problem])
     parsed = parse_cuda(kernel.source)
+    functions = read_functions(parsed)
     missing = next((found for found in parsed.diagnostics if found.fatal), None)
-    if missing is not None:
-        return {}, f"line {missing.line}: {missing.message}"
+    if missing is not None:  # a header of the machine's; what was understood without it may be enough
+        return functions, "" if functions else f"line {missing.line}: {missing.message}"
     if parsed.diagnostics:
         first = parsed.diagnostics[0]
         problem = FieldViolation("kernel.source", f"line {first.line}: {first.message}")
         raise InvalidArgumentError(f"the kernel cannot be parsed: {problem}", [problem])
-    return read_functions(parsed), ""
+    return functions, ""
 
 
 def _contexts(
-    request: generator_service_pb2.ProposeRequest, functions: dict[str, Function]
+    request: generator_service_pb2.ProposeRequest, kernel: kernel_pb2.Kernel, functions: dict[str, Function]
 ) -> tuple[list[Context], list[str]]:
     """Return a context for each function that one launch runs, and why others have none."""
-    kernel = request.kernel
     names = [launch.kernel for launch in kernel.launches]
     constants = constants_of(kernel.source)
     contexts, reasons = [], []
     for index, name in enumerate(names):
         function = functions.get(name)
         if function is None:
-            if name.isidentifier() and f"{name}" not in kernel.source:
+            if not re.search(rf"\b{re.escape(name.split('<')[0])}\b", kernel.source):
                 problem = FieldViolation(f"kernel.launches[{index}].kernel", f"the source has no function `{name}`")
                 raise InvalidArgumentError(str(problem), [problem])
             reasons.append(f"`{name}` is no plain __global__ function")
@@ -97,17 +100,6 @@ def _contexts(
         else:
             contexts.append(Context(request.problem, kernel, function, index, tuple(request.history), constants))
     return contexts, reasons
-
-
-def _plain_contexts(request: generator_service_pb2.ProposeRequest) -> list[Context]:
-    """Return the contexts of the kernel's plain form; none if that is the kernel as it is."""
-    kernel = plain(request.kernel)
-    if kernel is request.kernel:
-        return []
-    again = generator_service_pb2.ProposeRequest()
-    again.CopyFrom(request)
-    again.kernel.CopyFrom(kernel)
-    return _contexts(again, _functions(kernel)[0])[0]
 
 
 def _apply(name: str, contexts: list[Context], reasons: list[str]) -> tuple[list[search_pb2.Edit], str]:
@@ -126,6 +118,39 @@ def _apply(name: str, contexts: list[Context], reasons: list[str]) -> tuple[list
     return edits, "" if edits else "; ".join(declined)
 
 
+def _forms(request: generator_service_pb2.ProposeRequest) -> list[tuple[list[Context], list[str]]]:
+    """Return the contexts of the kernel as written and, if it differs, of its plainer form."""
+    functions, unreadable = _functions(request.kernel)
+    if unreadable:
+        return [([], [unreadable])]
+    forms = [_contexts(request, request.kernel, functions)]
+    plain = plainer(request.kernel)
+    if plain != request.kernel:
+        forms.append(_contexts(request, plain, global_functions(plain.source)))
+    return forms
+
+
+def _edits(request: generator_service_pb2.ProposeRequest) -> tuple[list[search_pb2.Edit], dict[str, str]]:
+    """Return all edits, and why other transformations do not apply."""
+    forms = _forms(request)
+    edits: list[search_pb2.Edit] = []
+    declined: dict[str, str] = {}
+    seen = {kernel_id(request.kernel)}
+    for name in TRANSFORMATIONS:
+        for contexts, reasons in forms:
+            found, reason = _apply(name, contexts, reasons)
+            for edit in found:
+                edit.kernel.id = kernel_id(edit.kernel)
+                if edit.kernel.id not in seen:
+                    seen.add(edit.kernel.id)
+                    edits.append(edit)
+            if found:
+                declined.pop(name, None)
+                break
+            declined[name] = reason
+    return edits, declined
+
+
 def propose(request: generator_service_pb2.ProposeRequest) -> generator_service_pb2.ProposeResponse:
     """Propose edits of a kernel, most promising first.
 
@@ -136,24 +161,13 @@ def propose(request: generator_service_pb2.ProposeRequest) -> generator_service_
         problem = FieldViolation("limit", f"is {request.limit}; must be 0 or more")
         raise InvalidArgumentError(str(problem), [problem])
     try:
-        functions, unreadable = _functions(request.kernel)
-        contexts, reasons = ([], [unreadable]) if unreadable else _contexts(request, functions)
-        plain_contexts = [] if unreadable else _plain_contexts(request)
-        response = generator_service_pb2.ProposeResponse()
-        edits: list[search_pb2.Edit] = []
-        seen = {kernel_id(request.kernel)}
-        for name in TRANSFORMATIONS:
-            found, reason = _apply(name, contexts, reasons)
-            if not found and plain_contexts:
-                found, reason = _apply(name, plain_contexts, [])
-            for edit in found:
-                edit.kernel.id = kernel_id(edit.kernel)
-                if edit.kernel.id not in seen:
-                    seen.add(edit.kernel.id)
-                    edits.append(edit)
-            if reason:
-                response.declined.add(transformation=name, reason=reason)
+        edits, declined = _edits(request)
     except RecursionError as error:
         raise InvalidArgumentError("the kernel's expressions are nested too deeply") from error
+    response = generator_service_pb2.ProposeResponse(
+        declined=[
+            generator_service_pb2.Declined(transformation=name, reason=reason) for name, reason in declined.items()
+        ]
+    )
     response.edits.extend(ranked(edits, request.diagnosis)[: request.limit or None])
     return response

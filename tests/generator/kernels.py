@@ -221,3 +221,54 @@ __global__ void stencil(const float* a, float* b, int h, int w) {
 """,
     "stencil", "ceil_div(H, 16);ceil_div(W, 16)", "16;16", "a;b;int:H;int:W",
 )  # fmt: skip
+
+ATTENTION = kernel(
+    """
+constexpr int WIDTH = 64;
+__global__ void attend(const float* Q, const float* K, const float* V, float* O, int n, float scale) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= n) return;
+  const float* q = Q + (size_t)row * WIDTH;
+  float top = -INFINITY;
+  for (int j = 0; j < n; j++) {
+    float score = 0.0f;
+    for (int d = 0; d < WIDTH; d++) score += q[d] * K[j * WIDTH + d];
+    top = fmaxf(top, score * scale);
+  }
+  float sum = 0.0f;
+  float out[WIDTH];
+  for (int d = 0; d < WIDTH; d++) out[d] = 0.0f;
+  for (int j = 0; j < n; j++) {
+    float score = 0.0f;
+    for (int d = 0; d < WIDTH; d++) score += q[d] * K[j * WIDTH + d];
+    float weight = expf(score * scale - top);
+    sum += weight;
+    for (int d = 0; d < WIDTH; d++) out[d] += weight * V[j * WIDTH + d];
+  }
+  for (int d = 0; d < WIDTH; d++) O[(size_t)row * WIDTH + d] = out[d] / sum;
+}
+""",
+    "attend", "ceil_div(N, 128)", "128", "q;k;v;o;int:N;float:0.125",
+)  # fmt: skip
+
+MAXPOOL3D = kernel(
+    """
+__global__ void pool(const float* x, float* y, int planes, int D, int H, int W, int OD, int OH, int OW) {
+  int index = blockIdx.x * blockDim.x + threadIdx.x;
+  int total = planes * OD * OH * OW;
+  if (index >= total) return;
+  int ow = index % OW;
+  int oh = (index / OW) % OH;
+  int od = (index / (OW * OH)) % OD;
+  int p = index / (OW * OH * OD);
+  float best = -3.4e38f;
+  for (int a = 0; a < 2; a++)
+    for (int b = 0; b < 2; b++)
+      for (int c = 0; c < 2; c++)
+        best = fmaxf(best, x[((p * D + od * 2 + a) * H + oh * 2 + b) * W + ow * 2 + c]);
+  y[index] = best;
+}
+""",
+    "pool", "ceil_div(N * C * (D // 2) * (H // 2) * (W // 2), 256)", "256",
+    "x;y;int:N * C;int:D;int:H;int:W;int:D // 2;int:H // 2;int:W // 2",
+)  # fmt: skip

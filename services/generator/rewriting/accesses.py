@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from services.generator.rewriting.expressions import NotApplicable, Polynomial, polynomial
 from services.generator.rewriting.syntax import (
+    Array,
     Assign,
     Block,
     Call,
@@ -119,7 +120,7 @@ def accesses(statements: tuple[Statement, ...], definitions: Mapping[str, Expres
                 for operand in target.operands:
                     found.extend(_reads(operand, definitions))
                 found.extend(_reads(value, definitions))
-            case Return():
+            case Return() | Array():
                 pass
             case Other(text=text):
                 raise NotApplicable(f"`{' '.join(text.split())[:60]}` is not understood")

@@ -9,7 +9,7 @@ from optiml import expressions
 from optiml.v1 import kernel_pb2, problem_pb2, search_pb2, verdict_pb2
 from services.generator.rewriting.expressions import NotApplicable, constants_of, host_expression
 from services.generator.rewriting.syntax import Declare, Expression, Function, Parameter, decoded, flat
-from services.generator.rewriting.threads import Threads, read_threads
+from services.generator.rewriting.threads import Threads, definitions_of, read_threads
 
 __all__ = ["Context", "Replacement", "apply", "indentation"]
 
@@ -95,7 +95,16 @@ class Context:
         Raises:
             NotApplicable: it uses something that the launch plan does not know.
         """
-        return host_expression(expression, self.host_values)
+        values = dict(self.host_values)
+        for name in expression.names - set(values):
+            if name in self.definitions:
+                values[name] = self.host(self.definitions[name])
+        return host_expression(expression, values)
+
+    @cached_property
+    def definitions(self) -> dict[str, Expression]:
+        """Integer and pointer locals that have one value."""
+        return definitions_of(self.function.body)
 
     def at_time_size(self, host: str) -> int | None:
         """Return the value of a launch expression at the first size that is timed, if there is one."""

@@ -14,6 +14,7 @@ from services.generator.rewriting.expressions import NotApplicable, coefficient,
 from services.generator.rewriting.planes import Plane, Side, inlined, read_plane
 from services.generator.rewriting.reductions import read_update
 from services.generator.rewriting.syntax import (
+    Array,
     Assign,
     Call,
     Declare,
@@ -151,7 +152,7 @@ def _check_around(before: tuple[Statement, ...], after: tuple[Statement, ...]) -
     if len(declares) != len(before) or any(found.value is None for found in declares):
         raise NotApplicable("something besides declarations comes before the loop")
     for statement in flat((*before, *after)):
-        if isinstance(statement, (Return, Other, For)) or (
+        if isinstance(statement, (Return, Array, Other, For)) or (
             isinstance(statement, Call) and not statement.call.operator.startswith("atomic")
         ):
             raise NotApplicable("what follows the loop holds a loop, a return, or something that is not understood")

@@ -117,8 +117,11 @@ def read_plane(context: Context) -> Plane:
     """
     threads = context.threads
     block = dict(zip("xyz", context.block(), strict=True))
-    moving = [found for found in threads.coordinates.values() if block[found.axis] != "1" or found.axis != "z"]
-    passive = tuple(found for found in threads.coordinates.values() if found not in moving)
+    moving = [found for found in threads.coordinates.values() if not found.uniform]
+    passive = tuple(found for found in threads.coordinates.values() if found.uniform)
+    lower = next((found for found in passive if found.lower), None)
+    if lower is not None or any(found.axis != "z" for found in passive):
+        raise NotApplicable("a coordinate that a whole block shares is not on the z axis, or has a lower end")
     linear = ""
     if len(moving) == 1 and len(threads.coordinates) == 1:
         sides = _split(context)

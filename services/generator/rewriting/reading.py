@@ -7,6 +7,7 @@ from clang.cindex import Cursor, CursorKind
 
 from optiml.cuda.parse import Parsed, parse_cuda, walk
 from services.generator.rewriting.syntax import (
+    Array,
     Assign,
     Block,
     Call,
@@ -166,8 +167,23 @@ class _Reader:
         )
         return Other(self.text[start:end], names, start, end)
 
+    def _array(self, cursor: Cursor) -> Statement | None:
+        children = list(cursor.get_children())
+        start, end = self._extent(cursor)
+        if len(children) != 1 or children[0].kind != CursorKind.VAR_DECL:
+            return None
+        match = re.fullmatch(r"((?:unsigned )?\w+) ?\[\d+\]", children[0].type.spelling)
+        plain = not any(child.kind.is_attribute() for child in children[0].get_children())
+        if match is None or not plain or "=" in self.text[start:end] or "{" in self.text[start:end]:
+            return None
+        return Array(children[0].spelling, match[1], start, end)
+
     def _declarations(self, cursor: Cursor) -> Iterator[Statement]:
         children = list(cursor.get_children())
+        array = self._array(cursor)
+        if array is not None:
+            yield array
+            return
         plain = all(
             child.kind == CursorKind.VAR_DECL
             and "[" not in child.type.spelling

@@ -7,6 +7,7 @@ byte, so that slices and offsets agree; `encoded` and `decoded` convert.
 from dataclasses import dataclass, field
 
 __all__ = [
+    "Array",
     "Assign",
     "Block",
     "Call",
@@ -133,8 +134,18 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Array:
+    """`element name[extent];`: a thread's own array, without initial values."""
+
+    name: str
+    element: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Other:
-    """Anything else: arrays, shared memory, while loops, loops that count down."""
+    """Anything else: shared memory, while loops, loops that count down."""
 
     text: str
     names: frozenset[str]
@@ -142,7 +153,7 @@ class Other:
     end: int
 
 
-Statement = Declare | Assign | Call | If | For | Return | Block | Other
+Statement = Declare | Assign | Call | If | For | Return | Block | Array | Other
 
 
 @dataclass(frozen=True, slots=True)

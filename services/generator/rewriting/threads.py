@@ -32,6 +32,10 @@ class Coordinate:
     declare: Declare
     bound: Expression | None
     """Exclusive upper end by the bounds check; None if there is none."""
+    uniform: bool = False
+    """Whether all threads of a block have the same."""
+    lower: tuple[Expression, ...] = ()
+    """Conditions that ask for a lower end, too, as in `i > 0`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +52,15 @@ class Threads:
     """What a thread within the bounds does."""
 
     def only(self) -> Coordinate:
-        """Return the one coordinate.
+        """Return the one coordinate in which threads of a block differ.
 
         Raises:
             NotApplicable: there are several, or none, or it has no bounds check.
         """
-        if len(self.coordinates) != 1:
-            raise NotApplicable(f"threads have {len(self.coordinates)} coordinates where one is needed")
-        return bounded(next(iter(self.coordinates.values())))
+        moving = [found for found in self.coordinates.values() if not found.uniform]
+        if len(moving) != 1:
+            raise NotApplicable(f"threads have {len(moving)} coordinates where one is needed")
+        return bounded(moving[0])
 
 
 def bounded(coordinate: Coordinate) -> Coordinate:
@@ -66,6 +71,8 @@ def bounded(coordinate: Coordinate) -> Coordinate:
     """
     if coordinate.bound is None:
         raise NotApplicable(f"there is no bounds check of `{coordinate.name}`")
+    if coordinate.lower:
+        raise NotApplicable(f"the bounds check of `{coordinate.name}` has a lower end: `{coordinate.lower[0].text}`")
     return coordinate
 
 
@@ -99,12 +106,17 @@ def definitions_of(statements: tuple[Statement, ...]) -> dict[str, Expression]:
     }
 
 
-def _axis(found: Polynomial, extents: Mapping[str, tuple[str, int | None]], constants: Mapping[str, int]) -> str | None:
-    """Return the axis along which the polynomial numbers threads; extents are the launch's block sizes."""
+def _axis(
+    found: Polynomial, extents: Mapping[str, tuple[str, int | None]], constants: Mapping[str, int]
+) -> tuple[str, bool] | None:
+    """Return the axis along which the polynomial numbers threads, and whether it is the same for a whole block.
+
+    The extents are the launch's block sizes.
+    """
     for axis in _AXES:
         thread, block = f"threadIdx.{axis}", f"blockIdx.{axis}"
         if found == {(block,): 1} and extents[axis][1] == 1:
-            return axis
+            return axis, True
         rest = dict(found)
         if rest.pop((thread,), 0) != 1 or len(rest) != 1:
             continue
@@ -113,11 +125,11 @@ def _axis(found: Polynomial, extents: Mapping[str, tuple[str, int | None]], cons
         if len(others) == len(factors):
             continue
         if others == [f"blockDim.{axis}"] and value == 1:
-            return axis
+            return axis, extents[axis][1] == 1
         for factor in others:
             value *= constants.get(factor, 0)
         if value == extents[axis][1]:
-            return axis
+            return axis, value == 1
     return None
 
 
@@ -130,8 +142,12 @@ def _conditions(expression: Expression, joint: str) -> list[Expression]:
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def _bounds(condition: Expression, relation: str, joint: str, names: set[str]) -> dict[str, Expression] | None:
+def _bounds(
+    condition: Expression, relation: str, joint: str, names: set[str]
+) -> tuple[dict[str, Expression], dict[str, tuple[Expression, ...]]] | None:
+    """Return upper ends by coordinate, and conditions for lower ends; None if the condition is something else."""
     found: dict[str, Expression] = {}
+    lower: dict[str, tuple[Expression, ...]] = {}
     for part in _conditions(condition, joint):
         if part.kind != "binary" or part.operator not in _FLIPPED:
             return None
@@ -139,12 +155,15 @@ def _bounds(condition: Expression, relation: str, joint: str, names: set[str]) -
         operator = part.operator
         if right.kind == "name" and right.operator in names:
             left, right, operator = right, left, _FLIPPED[operator]
-        if left.kind != "name" or left.operator not in names or operator != relation or left.operator in found:
+        if left.kind != "name" or left.operator not in names or right.names & names:
             return None
-        if right.names & names:
+        if operator == relation and left.operator not in found:
+            found[left.operator] = right
+        elif operator.startswith(_FLIPPED[relation][0]):
+            lower[left.operator] = (*lower.get(left.operator, ()), part)
+        else:
             return None
-        found[left.operator] = right
-    return found
+    return found, lower
 
 
 def read_threads(
@@ -163,6 +182,7 @@ def read_threads(
     work: list[Statement] = []
     body = function.body
     bounds: dict[str, Expression] = {}
+    lower: dict[str, tuple[Expression, ...]] = {}
     position = 0
     while position < len(body):
         statement = body[position]
@@ -171,8 +191,8 @@ def read_threads(
         match statement:
             case Declare(name=name, value=Expression() as value, type=of) if name in definitions and is_integer(of):
                 axis = _axis(polynomial(value, definitions), extents, constants) if not work else None
-                if axis and all(known.axis != axis for known in coordinates.values()):
-                    coordinates[name] = Coordinate(name, axis, of, statement, None)
+                if axis and all(known.axis != axis[0] for known in coordinates.values()):
+                    coordinates[name] = Coordinate(name, axis[0], of, statement, None, axis[1])
                     continue
                 if not work:
                     prefix.append(statement)
@@ -180,17 +200,19 @@ def read_threads(
             case If(then=(Return(),), otherwise=()) if not work:
                 found = _bounds(statement.condition, ">=", "||", set(coordinates) - set(bounds))
                 if found is not None:
-                    bounds |= found
+                    bounds |= found[0]
+                    lower |= found[1]
                     continue
             case If(otherwise=()) if not work and last:
                 found = _bounds(statement.condition, "<", "&&", set(coordinates) - set(bounds))
                 if found is not None:
-                    bounds |= found
+                    bounds |= found[0]
+                    lower |= found[1]
                     body, position = statement.then, 0
                     continue
         work.append(statement)
     known = {
-        name: Coordinate(found.name, found.axis, found.type, found.declare, bounds.get(name))
+        name: Coordinate(found.name, found.axis, found.type, found.declare, bounds.get(name), found.uniform, lower.get(name, ()))
         for name, found in coordinates.items()
     }
     rest = {name: value for name, value in definitions.items() if name not in known}

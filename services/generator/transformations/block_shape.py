@@ -7,7 +7,6 @@ from optiml.v1.verdict_pb2 import BOTTLENECK_LATENCY, BOTTLENECK_LOW_PARALLELISM
 from services.generator.rewriting.context import Context, apply
 from services.generator.rewriting.expressions import NotApplicable
 from services.generator.rewriting.syntax import Other, flat
-from services.generator.rewriting.threads import bounded
 
 __all__ = ["propose"]
 
@@ -24,7 +23,10 @@ def propose(context: Context) -> list[Edit]:
     Raises:
         NotApplicable: threads of a block work together, or the block's shape is fixed in the source.
     """
-    coordinates = [bounded(found) for found in context.threads.coordinates.values()]
+    coordinates = [found for found in context.threads.coordinates.values() if not found.uniform]
+    unchecked = next((found.name for found in coordinates if found.bound is None), None)
+    if unchecked:
+        raise NotApplicable(f"there is no bounds check of `{unchecked}`")
     body = context.text[context.function.body_start : context.function.end]
     if re.search(r"__shared__|__sync|__shfl|cooperative", body):
         raise NotApplicable("threads of a block work together")
@@ -37,6 +39,8 @@ def propose(context: Context) -> list[Edit]:
     if any(isinstance(found, Other) and "threadIdx" in found.names for found in flat(context.function.body)):
         raise NotApplicable("thread numbers are used in a way that is not understood")
     by_axis = {found.axis: found for found in coordinates}
+    if any(extent != "1" for axis, extent in zip("xyz", context.block(), strict=True) if axis not in axes):
+        raise NotApplicable("the block has an extent that the kernel does not use")
     now = [context.number(extent) for extent in context.block()]
     edits = []
     for shape in _SHAPES[len(axes)]:

@@ -9,6 +9,7 @@ from services.generator.rewriting.context import Context, Replacement, apply
 from services.generator.rewriting.expressions import NotApplicable, coefficient
 from services.generator.rewriting.planes import statement_text
 from services.generator.rewriting.syntax import (
+    Array,
     Assign,
     Call,
     Declare,
@@ -31,7 +32,7 @@ _NEW_NAMES = ("WIDTH", "group", "first", "lane")
 
 def _check(work: tuple[Statement, ...]) -> None:
     for statement in flat(work):
-        if isinstance(statement, (For, Return, Other, Call)):
+        if isinstance(statement, (For, Return, Array, Other, Call)):
             raise NotApplicable("each thread does more than compute one element")
         for expression in expressions_of(statement):
             require_no_side_effects(expression)
@@ -158,7 +159,7 @@ def propose(context: Context) -> list[Edit]:
     context.require_unshadowed()
     context.require_distinct_buffers()
     row = context.threads.only()
-    if row.axis != "x" or context.block()[1:] != ["1", "1"] or context.grid()[1:] != ["1", "1"]:
+    if row.axis != "x" or context.block()[1:] != ["1", "1"] or len(context.threads.coordinates) > 1:
         raise NotApplicable("elements are not numbered along x alone")
     work = context.threads.work
     _check(work)

@@ -20,6 +20,7 @@ from services.generator.rewriting.context import Context, Replacement, apply, in
 from services.generator.rewriting.expressions import NotApplicable, coefficient
 from services.generator.rewriting.reductions import Update, read_update
 from services.generator.rewriting.syntax import (
+    Array,
     Assign,
     Block,
     Call,
@@ -65,7 +66,7 @@ def _require_private(statement: Statement, local: set[str], accumulators: set[st
             raise NotApplicable(f"`{sorted(used)[0]}` is read while it is accumulated")
     if isinstance(statement, Declare):
         local.add(statement.name)
-    if isinstance(statement, (Return, Other)):
+    if isinstance(statement, (Return, Array, Other)):
         raise NotApplicable("the loop over the row leaves early or holds something that is not understood")
 
 
@@ -166,9 +167,11 @@ def _check_rest(statements: tuple[Statement, ...]) -> None:
         match statement:
             case Other(text=text):
                 raise NotApplicable(f"`{' '.join(text.split())[:60]}` is not understood")
+            case Array(name=name):
+                raise NotApplicable(f"each thread has an array of its own, `{name}`")
             case If() | Block():
                 inner = flat((statement,))
-                if any(isinstance(part, (For, Return, Other)) for part in inner):
+                if any(isinstance(part, (For, Return, Array, Other)) for part in inner):
                     raise NotApplicable("a branch holds a loop or a return")
             case Call(call=call) if not call.operator.startswith("atomic"):
                 raise NotApplicable(f"`{call.operator}` is called")
@@ -356,7 +359,7 @@ def propose(context: Context) -> list[Edit]:
         NotApplicable: threads do not walk contiguous rows, or do it in a way that lanes cannot share.
     """
     row = context.threads.only()
-    if row.axis != "x" or context.block()[1:] != ["1", "1"] or context.grid()[1:] != ["1", "1"]:
+    if row.axis != "x" or context.block()[1:] != ["1", "1"]:
         raise NotApplicable("rows are not numbered along x alone")
     context.require_unshadowed()
     context.require_distinct_buffers()
@@ -372,7 +375,8 @@ def propose(context: Context) -> list[Edit]:
     ):
         source = _Rewriter(context, rows, row, threads).run()
         whole = "warp" if threads == _WARP else "block"
-        grid = [f"ceil_div({count}, {256 // _WARP})"] if threads == _WARP else [count]
+        first = f"ceil_div({count}, {256 // _WARP})" if threads == _WARP else count
+        grid = [first, *context.grid()[1:]]
         edits.append(
             context.edit(
                 source,

@@ -16,7 +16,7 @@ from services.generator.rewriting.context import Replacement, apply
 from services.generator.rewriting.expressions import NotApplicable
 from services.generator.rewriting.syntax import decoded, encoded
 
-__all__ = ["plain"]
+__all__ = ["plainer"]
 
 _MAX_ROUNDS = 8  # of macros in macros and calls in calls
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([\w\s,]*)\)[ \t]*((?:\\\r?\n|[^\n])*)", re.MULTILINE)
@@ -27,7 +27,7 @@ _ACTS = re.compile(r"sync|atomic")
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
-def plain(kernel: kernel_pb2.Kernel) -> kernel_pb2.Kernel:
+def plainer(kernel: kernel_pb2.Kernel) -> kernel_pb2.Kernel:
     """Return a kernel that computes the same, with every index written out where the function uses it.
 
     The same message comes back if there is nothing to do, or if the result would not parse as well as the original.
