@@ -88,6 +88,8 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001 - the one place where a failure becomes a line
         return _explain(error, debug=debug)
+    if ended == ExitCode.INTERRUPTED and not isinstance(ended, ExitCode):  # typer's answer to a Ctrl-C of its own
+        return _told("interrupted", ExitCode.INTERRUPTED)
     return int(ended or 0)
 
 
