@@ -68,7 +68,7 @@ def result_files(
 
     `best.patch` is left out if nothing was kept, since an empty patch does not apply, or if the source file is unknown.
     """
-    exported = export(optimization.best, submission) if optimization.chain else None
+    exported = export(optimization.best, optimization.baseline, submission) if optimization.chain else None
     unchanged = submission.text if submission else optimization.baseline.source
     file = submission.file if submission else f"{optimization.problem.name or 'kernel'}.cu"
     problem_file = submission.problem_file if submission else None

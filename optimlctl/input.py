@@ -91,17 +91,23 @@ def _told(missing: Missing) -> str:
     return f"{missing.field}{where}: {missing.why}; write {missing.hint}"
 
 
-def export(best: kernel_pb2.Kernel, submission: Submission | None) -> exporter.Export:
+def export(best: kernel_pb2.Kernel, baseline: kernel_pb2.Kernel, submission: Submission | None) -> exporter.Export:
     """Put the best kernel into the person's file.
 
     Without a submission, or if the kernel cannot be put back (a search was paid for: that must not cost its result),
     the source is the device code with its launches in a comment, and the patch is empty.
+
+    Args:
+        best: the kernel to put in.
+        baseline: the kernel that was handed in: its launches call things as the problem does, `best` likewise.
+        submission: the file; None if it is unknown.
     """
     if submission is not None:
         path = Path(submission.file)
         within = not path.is_absolute() and ".." not in path.parts  # what `patch` accepts
         try:
             imported = import_file(submission.text, submission.file, submission.kernel or None, Path(submission.folder))
+            imported.kernel.CopyFrom(baseline)
             return exporter.export(imported, best, path.as_posix() if within else path.name)
         except (Error, ValueError, LookupError) as error:
             _log.warning("not put back into the file", file=submission.file, exc_info=error)

@@ -1,4 +1,3 @@
-import asyncio
 import re
 import subprocess
 import sys
@@ -6,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from optiml.rpc.server import serving
-from optimlctl.main import run
+from optimlctl.application import run
 from tests.command_line import environment, error_of, optimlctl
 
 COMMANDS = ("optimize", "evaluate", "init", "submit", "watch", "get", "list", "cancel", "up", "doctor")
@@ -106,8 +104,19 @@ def test_a_terminal_without_unicode_is_no_failure(tmp_path: Path) -> None:
     assert "127.0.0.1:1?" in error_of(done)
 
 
-async def test_up_tells_that_its_address_is_taken(tmp_path: Path) -> None:
-    async with serving([], "127.0.0.1:0") as taken:
-        done = await asyncio.to_thread(optimlctl, tmp_path, "up", "--listen", taken)
-    assert done.returncode == 1
-    assert "Choose another address with --listen" in error_of(done)
+def test_ctrl_c_while_the_program_is_still_loading_is_no_traceback(tmp_path: Path) -> None:
+    program = """
+import sys
+from optimlctl.main import main
+class CtrlC:
+    def find_spec(self, name, *_):
+        if name == "optiml.settings":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, CtrlC())
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, "list"],
+        capture_output=True, text=True, check=False, env=environment(tmp_path), cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from optiml.problem_file import load_problem
-from optimlctl.main import run
+from optimlctl.application import run
 from tests.command_line import EXAMPLES, error_of, optimlctl
 
 
