@@ -39,6 +39,7 @@ _VERDICT_OF_FINDING = {
     "out-of-bounds": verdict_pb2.VERDICT_MEMORY_FAULT,
     "misaligned": verdict_pb2.VERDICT_MEMORY_FAULT,
     "uninitialised": verdict_pb2.VERDICT_MEMORY_FAULT,
+    "trap": verdict_pb2.VERDICT_WRONG_RESULT,
 }
 
 

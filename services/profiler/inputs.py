@@ -6,6 +6,7 @@ does not change the others.
 
 import hashlib
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,8 +116,8 @@ def _scaled(values: Array, kind: Kind, inputs: str) -> Array:
     return scaled
 
 
-def draw(problem: problem_pb2.Problem, case: Case) -> Inputs:
-    """Return all inputs of a case.
+def draw(problem: problem_pb2.Problem, case: Case, *, only: Collection[str] | None = None) -> Inputs:
+    """Return all inputs of a case, or only those buffers that are named.
 
     Raises:
         ExpressionError: an extent or bound has no value at this size.
@@ -124,6 +125,8 @@ def draw(problem: problem_pb2.Problem, case: Case) -> Inputs:
     buffers: dict[str, Array] = {}
     for argument in problem.arguments:
         if argument.role not in {problem_pb2.ROLE_IN, problem_pb2.ROLE_INOUT}:
+            continue
+        if only is not None and argument.name not in only:
             continue
         kind = kind_of(argument.data_type)
         values = _drawn(argument, case.size, case.seed, extents(argument, case.size))

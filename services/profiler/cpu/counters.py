@@ -35,6 +35,16 @@ MEMORY_NAMES = (
     "dram__bytes_read.sum",
     "dram__bytes_write.sum",
 )
+# In the order of `Traffic` in runtime/traffic.h.
+TRAFFIC_NAMES = (
+    "load_lines",
+    "load_misses",
+    "load_warp_sectors",
+    "load_block_sectors",
+    "store_lines",
+    "store_sectors",
+    "store_block_sectors",
+)
 # Class of `mix.block_mix` -> counter over warps.
 _WARP_NAMES = {
     "inst": "smsp__inst_executed.sum",

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optiml.v1.evaluation_pb2 import Finding
 from services.profiler.cpu import native
-from services.profiler.cpu.counters import MEMORY_NAMES, Counters, name_counters
+from services.profiler.cpu.counters import MEMORY_NAMES, TRAFFIC_NAMES, Counters, name_counters
 from services.profiler.cpu.device_memory import Buffer, DeviceMemory
 
 __all__ = ["Buffer", "DeviceMemory", "LaunchResult", "Program", "run_launch"]
@@ -39,6 +40,9 @@ class LaunchResult:
             the kernel went on) or "trap" (trap, assertion).
         findings: At most 20, one for each kind and pair of source lines.
         counters: Under Nsight Compute's names, summed over the executed blocks; empty unless counted.
+        traffic: For each live buffer by address, totals in the order of `counters.TRAFFIC_NAMES`, summed over the
+            executed blocks; shape (buffers, len(TRAFFIC_NAMES)), empty unless counted.
+        warp_blocks: Times that warps entered each basic block; empty unless counted.
         blocks_run: Blocks that finished.
         threads_run: Their threads.
     """
@@ -46,6 +50,8 @@ class LaunchResult:
     status: str
     findings: tuple[Finding, ...]
     counters: Counters
+    traffic: NDArray[np.uint64]
+    warp_blocks: NDArray[np.uint64]
     blocks_run: int
     threads_run: int
 
@@ -141,6 +147,7 @@ def run_launch(
     order: str = "forward",
     seed: int = 0,
     cooperative: bool = False,
+    l1_lines_of_a_warp: int = 16,
 ) -> LaunchResult:
     """Runs one kernel launch to its end or limit.
 
@@ -159,6 +166,7 @@ def run_launch(
         order: Order of blocks, warps and lanes: "forward", "reverse" or "shuffled".
         seed: For "shuffled".
         cooperative: All blocks are started before any of them runs on.
+        l1_lines_of_a_warp: A warp's share of L1, for the traffic; 128-byte lines.
 
     Raises:
         ValueError: Grid, block, shared memory, arguments or block sample are not possible.
@@ -191,12 +199,17 @@ def run_launch(
         allocations=ctypes.addressof(allocations),
         allocations_count=len(allocations),
         written=program.memory.written_base,
+        l1_lines_of_a_warp=l1_lines_of_a_warp,
     )
     mixes = program.block_mixes
     totals = np.zeros(len(MEMORY_NAMES), np.uint64)
     entered = np.zeros((2, len(mixes)), np.uint64)
+    traffic = np.zeros((len(allocations), len(TRAFFIC_NAMES)), np.uint64)
     reply = native.Reply(
-        warp_blocks=entered[0].ctypes.data, thread_blocks=entered[1].ctypes.data, memory=totals.ctypes.data
+        warp_blocks=entered[0].ctypes.data,
+        thread_blocks=entered[1].ctypes.data,
+        memory=totals.ctypes.data,
+        traffic=traffic.ctypes.data,
     )
     program.launch(request, reply)
     if not check:
@@ -205,6 +218,8 @@ def run_launch(
         native.STATUSES[reply.status],
         tuple(_finding(f, entry) for f in reply.findings[: reply.findings_count]),
         name_counters(totals, entered[0], entered[1], mixes) if count else {},
+        traffic,
+        entered[0],
         reply.blocks_run,
         reply.threads_run,
     )

@@ -25,7 +25,8 @@ def block_mix(opcodes: list[str]) -> dict[str, int]:
     """Counts by class of one basic block's instructions.
 
     Returns:
-        `inst` and the pipes `fma`, `fp64`, `fp16`, `alu`, `xu`, `lsu`; operations as `ffma`, `dadd`, `hmul`; `atom`.
+        `inst` and the pipes `fma`, `fp64`, `fp16`, `alu`, `xu`, `lsu`; operations as `ffma`, `dadd`, `hmul`; `atom`,
+        `load` (global) and `barrier`.
     """
     counts: Counter[str] = Counter()
     for opcode in opcodes:
@@ -43,6 +44,10 @@ def _classes(name: str, modifiers: list[str]) -> list[str]:
     found = [prefix + _OPERATIONS[name]] if prefix and name in _OPERATIONS else []
     if name in {"atom", "red"}:
         found.append("atom")
+    if name == "ld" and "global" in modifiers:
+        found.append("load")
+    if name in {"bar", "barrier"}:
+        found.append("barrier")
     pipe = _pipe(name, modifiers, prefix)
     return [*found, pipe] if pipe else found
 

@@ -65,6 +65,7 @@ class Request(ctypes.Structure):
         ("allocations", ctypes.c_void_p),
         ("allocations_count", ctypes.c_uint64),
         ("written", ctypes.c_void_p),
+        ("l1_lines_of_a_warp", ctypes.c_uint32),
     )
 
 
@@ -80,4 +81,5 @@ class Reply(ctypes.Structure):
         ("warp_blocks", ctypes.c_void_p),
         ("thread_blocks", ctypes.c_void_p),
         ("memory", ctypes.c_void_p),
+        ("traffic", ctypes.c_void_p),
     )

@@ -2,7 +2,8 @@
 //
 // Lanes run one after the other, so requests are put together afterwards: the k-th execution of an instruction by each
 // lane since the last barrier (or collective of the whole warp) is one request. That is what lockstep gives for
-// structured code. A lane that gets far ahead waits for the others.
+// structured code. A lane that gets far ahead waits for the others. Requests are then replayed in the order in which
+// their first lane made them, which is program order.
 //
 // Model of the caches: each block starts with an empty L1 of 128 KiB, 4-way, 128-byte lines of four 32-byte sectors,
 // loads allocate, stores write through. L2 is unlimited over the launch: DRAM reads are the distinct sectors that are
@@ -14,6 +15,7 @@
 #include <algorithm>
 
 #include "executor.h"
+#include "traffic.h"
 
 namespace optiml {
 namespace {
@@ -38,6 +40,7 @@ struct Line {
 
 std::vector<Window> windows;  // two for each site: global, shared
 std::vector<u32> active;
+std::vector<std::pair<u32, u32>> sequence;  // window and place of each request, as they were made
 Line l1[L1_SETS][L1_WAYS];
 u32 l1_epoch, l1_age;
 u8 *loaded, *stored;  // bitmaps over the arena, a bit a sector
@@ -104,6 +107,10 @@ void count_global(const Site& site, const Request1& r) {
   counter(base)++;
   counter(base + 1) += n;
   for (u32 i = 0; i < n; i++) touch_sector(sectors[i], site.access);
+  const Allocation* allocation = find_allocation(r.address[__builtin_ctz(r.mask)]);
+  if (allocation)
+    traffic_request(state.current->linear / WARP, site.access, sectors, n,
+                    state.reply->traffic + (u64)allocation->number * TRAFFIC_COUNTERS);
 }
 
 // Wavefronts of the lanes in `mask`: the most distinct words that one of the 32 banks must give.
@@ -148,6 +155,8 @@ void counters_launch() {
   windows.clear();
   windows.resize(2 * (u64)state.module->site_count);
   active.clear();
+  sequence.clear();
+  traffic_launch(state.request->l1_lines_of_a_warp);
   u64 need = state.request->arena_bytes / 32 / 8 + 1;
   if (loaded) munmap(loaded, bitmap_bytes), munmap(stored, bitmap_bytes);
   auto map = [&] {
@@ -158,7 +167,10 @@ void counters_launch() {
   bitmap_bytes = loaded && stored ? need : 0;
 }
 
-void counters_block() { l1_epoch++; }
+void counters_block() {
+  l1_epoch++;
+  traffic_block();
+}
 
 void counters_access(Thread* t, Site* site, u64 address, bool shared) {
   u32 index = (u32)(site - state.module->sites) * 2 + shared;
@@ -173,6 +185,7 @@ void counters_access(Thread* t, Site* site, u64 address, bool shared) {
     window.used = k + 1;
     if (window.requests.size() < window.used) window.requests.resize(std::max<size_t>(4, 2 * window.used));
     window.requests[k].mask = 0;
+    sequence.push_back({index, k});
   }
   Request1& r = window.requests[k];
   r.mask |= 1u << t->lane;
@@ -180,12 +193,14 @@ void counters_access(Thread* t, Site* site, u64 address, bool shared) {
 }
 
 void counters_flush() {
-  for (u32 index : active) {
-    Window& window = windows[index];
+  for (auto [index, k] : sequence) {
     const Site& site = state.module->sites[index / 2];
-    for (u32 k = 0; k < window.used; k++) index & 1 ? count_shared(site, window.requests[k]) : count_global(site, window.requests[k]);
-    window.used = 0;
-    memset(window.counts, 0, sizeof window.counts);
+    index & 1 ? count_shared(site, windows[index].requests[k]) : count_global(site, windows[index].requests[k]);
+  }
+  sequence.clear();
+  for (u32 index : active) {
+    windows[index].used = 0;
+    memset(windows[index].counts, 0, sizeof windows[index].counts);
   }
   active.clear();
 }

@@ -39,6 +39,7 @@ struct Request {
   const Allocation* allocations;  // by address
   u64 allocations_count;
   u8* written;  // one bit for each byte of the arena
+  u32 l1_lines_of_a_warp;  // its share of L1
 };
 struct Reply {
   u32 status, findings_count;
@@ -47,6 +48,7 @@ struct Reply {
   u64* warp_blocks;    // entries of each basic block by warps
   u64* thread_blocks;  // and by threads
   u64* memory;         // see counters.h
+  u64* traffic;        // for each allocation, see traffic.h
 };
 
 // A warp collective in progress. Two buffers: a lane may wait again before the last has read the previous values.
