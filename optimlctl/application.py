@@ -73,14 +73,7 @@ def run(arguments: Sequence[str]) -> int:
             stream.reconfigure(errors="replace")  # a terminal without Unicode gets "?" for "✓", not a failure
     debug = "--debug" in arguments
     try:
-        log_to_file("debug" if debug else settings().log_level)
-        ended = app(
-            args=[word for word in arguments if word != "--debug"], prog_name="optimlctl", standalone_mode=False
-        )
-    except ValidationError as error:
-        return _told(_wrong_setting(error), ExitCode.USAGE)
-    except typer.TyperException as error:
-        return _told(_usage(error), ExitCode.USAGE)
+        return _invoke([word for word in arguments if word != "--debug"], level="debug" if debug else None)
     except (KeyboardInterrupt, typer.Abort):
         return _told("interrupted", ExitCode.INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has left, as `head` does
@@ -88,8 +81,13 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001 - the one place where a failure becomes a line
         return _explain(error, debug=debug)
-    if ended == ExitCode.INTERRUPTED and not isinstance(ended, ExitCode):  # typer's answer to a Ctrl-C of its own
-        return _told("interrupted", ExitCode.INTERRUPTED)
+
+
+def _invoke(arguments: Sequence[str], *, level: str | None) -> int:
+    log_to_file(level or settings().log_level)
+    ended = app(args=arguments, prog_name="optimlctl", standalone_mode=False)
+    if ended == ExitCode.INTERRUPTED and not isinstance(ended, ExitCode):  # typer's own answer to Ctrl-C
+        raise KeyboardInterrupt
     return int(ended or 0)
 
 
@@ -109,6 +107,10 @@ def _usage(error: typer.TyperException) -> str:
 def _explain(error: Exception, *, debug: bool) -> int:
     if debug:
         traceback.print_exc()
+    if isinstance(error, ValidationError):
+        return _told(_wrong_setting(error), ExitCode.USAGE)
+    if isinstance(error, typer.TyperException):
+        return _told(_usage(error), ExitCode.USAGE)
     told = tell(error)
     if told is not None:
         return _told(*told)
