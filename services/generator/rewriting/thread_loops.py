@@ -101,12 +101,10 @@ def _require_nothing_carried(function: Function, start: int) -> None:
     own = {found.name for found in after if isinstance(found, (Declare, Array))}
     own |= {found.variable for found in after if isinstance(found, For)}
     parameters = {parameter.name for parameter in function.parameters}
-    before = {found.name for found in flat(function.body) if isinstance(found, (Declare, Array))} - own
     for statement in after:
         carried = _changed(statement) - own
         if isinstance(statement, Other):
-            carried = set(statement.names & before)
-            carried |= {name for name in statement.names & parameters if re.search(_written(name), statement.text)}
+            carried = {name for name in statement.names & parameters if re.search(_written(name), statement.text)}
         if carried:
             raise NotApplicable(f"`{min(carried)}` would be carried from one element to the next")
 
