@@ -77,7 +77,7 @@ def _runtime_object(cache: Path, time_limit_s: float) -> Path:
 
 
 def _run_compiler(arguments: Sequence[str], time_limit_s: float) -> str:
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": tempfile.gettempdir()}
     try:
         done = subprocess.run(
             ["g++", *arguments],  # noqa: S607  the toolchain on PATH is the one to use
