@@ -26,7 +26,7 @@ _ROLES = {
     "scalar": problem_pb2.ROLE_SCALAR,
 }
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
-_DRAW = re.compile(r"(uniform|normal|integers)\((.+),(.+)\)\Z")
+_DRAW = re.compile(r"(uniform|normal|integers)\((.+)\)\Z")
 
 
 @dataclass(slots=True)
@@ -194,12 +194,13 @@ def _data_type(reader: _Reader, node: yaml.Node, path: str) -> data_types.DataTy
 def _draw(reader: _Reader, node: yaml.Node, path: str, draw: problem_pb2.Draw) -> None:
     text = reader.text(node, path)
     match = _DRAW.match(text)
-    if match is None:
+    ends = _split_at_commas(match.group(2)) if match else []
+    if match is None or len(ends) != 2:
         if "(" in text and not text.startswith("ceil_div"):
             reader.complain(node, path, f"{text!r}; write uniform(-1, 1), normal(0, 1), integers(0, N) or a constant")
         draw.constant = text
         return
-    kind, low, high = match.group(1), match.group(2).strip(), match.group(3).strip()
+    kind, (low, high) = match.group(1), ends
     if kind == "integers":
         draw.integers.low, draw.integers.high = low, high
         return
@@ -212,6 +213,18 @@ def _draw(reader: _Reader, node: yaml.Node, path: str, draw: problem_pb2.Draw) -
         draw.uniform.low, draw.uniform.high = first, second
     else:
         draw.normal.mean, draw.normal.standard_deviation = first, second
+
+
+def _split_at_commas(text: str) -> list[str]:
+    """Split at the commas that are outside parentheses: an end may be an expression with a call."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
 
 
 def _reference(reader: _Reader, node: yaml.Node, result: ProblemFile) -> None:

@@ -4,6 +4,7 @@ Usage: python scripts/generate_protos.py [OUT]
 OUT is the folder that gets optiml/v1 (the repository by default; a test passes a temporary one to see staleness).
 """
 
+import os
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +22,8 @@ def generate(out: Path) -> None:
     """
     protos = sorted((ROOT / "protos").rglob("*.proto"))
     out.mkdir(parents=True, exist_ok=True)
+    # protoc looks for its plugins on PATH, and this interpreter may not be the one that is there.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     arguments = [
         "protoc",
         f"-I{ROOT / 'protos'}",

@@ -167,7 +167,7 @@ def _included(piece: Piece, wanted: set[str], origin: str, directory: Path | Non
     path = (directory / name) if directory else None
     if path is None or ".." in Path(name).parts or not path.is_file():
         raise InvalidArgumentError(
-            f"{origin}:{piece.line}: header {name!r} is not beside the file; put it there, or paste what the kernel needs"
+            f"{origin}:{piece.line}: header {name!r} is not beside the file; put it there or paste what is needed"
         )
     text = path.read_text(errors="replace")
     return text if wanted & set(_WORD.findall(_STRIPPED.sub(" ", text))) else ""

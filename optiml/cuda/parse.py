@@ -6,6 +6,7 @@ generation is nvcc's work. Standard headers are those of the machine, when there
 does not stop the parse.
 """
 
+import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from clang import cindex
 
-__all__ = ["Diagnostic", "Parsed", "parse_cuda", "walk"]
+__all__ = ["Diagnostic", "Parsed", "parse_cuda", "spelled_extent", "walk"]
 
 _INCLUDE = Path(__file__).parent / "include"
 _ARGUMENTS = (
@@ -43,9 +44,23 @@ class Parsed:
     """Errors in the file, and missing headers wherever they are; in order. Warnings are left out."""
 
     def source(self, cursor: cindex.Cursor) -> str:
-        """Return the text that the cursor spans. Offsets of libclang count UTF-8 bytes."""
-        extent = cursor.extent
-        return self.text.encode()[extent.start.offset : extent.end.offset].decode()
+        """Return the text that the cursor spans."""
+        start, end = spelled_extent(cursor)
+        return self.text.encode()[start:end].decode(errors="replace")
+
+
+def spelled_extent(cursor: cindex.Cursor) -> tuple[int, int]:
+    """Return the byte offsets of a cursor's text where it was written: inside a macro's arguments, not the call."""
+    return _spelled(cursor.extent.start), _spelled(cursor.extent.end)
+
+
+def _spelled(location: cindex.SourceLocation) -> int:
+    line, column, offset = ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
+    file = ctypes.c_void_p()
+    cindex.conf.lib.clang_getSpellingLocation(
+        location, ctypes.byref(file), ctypes.byref(line), ctypes.byref(column), ctypes.byref(offset)
+    )
+    return offset.value
 
 
 @cache

@@ -77,6 +77,7 @@ def _runtime_object(cache: Path, time_limit_s: float) -> Path:
 
 
 def _run_compiler(arguments: Sequence[str], time_limit_s: float) -> str:
+    # g++ writes between its stages; a sandbox allows that only in the folder that it gives.
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": tempfile.gettempdir()}
     try:
         done = subprocess.run(

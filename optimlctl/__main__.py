@@ -1,0 +1,5 @@
+"""`python -m optimlctl`."""
+
+from optimlctl.main import main
+
+main()

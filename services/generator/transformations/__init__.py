@@ -1,0 +1,1 @@
+"""The transformations, one file each: `propose(context)` returns edits or raises `NotApplicable`."""
