@@ -77,6 +77,7 @@ struct Thread {
   void* stack_pointer;
   u8 state;
   u32 fences;      // fences that it has passed
+  u32 ticks;       // looks at the clock
   u32 wait_site;   // barrier or activemask that it waits at
   u32 wait_line;
   u32 barrier_id;

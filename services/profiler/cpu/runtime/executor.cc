@@ -22,6 +22,7 @@ State state;
 namespace {
 
 constexpr i64 FUEL = 20000;          // back-edges between two looks at the clock
+constexpr u32 TICKS_PER_TURN = 50;   // looks at the clock after which a thread that never waits lets others run
 constexpr u32 QUIET_PASSES = 64;     // passes of polling after which other blocks get their turn
 constexpr u64 RESIDENT_THREADS = 1 << 18;
 constexpr u32 BACKWARD = 1, SHUFFLED = 2;
@@ -314,8 +315,9 @@ extern "C" {
 void rt_tick(Thread* t) {
   bool over = out_of_time();
   // A loop may wait for another thread without looking like it.
-  if (!over && state.launch.fibres) t->state = SPINNING, state.progressed = true;
-  if (over || state.launch.fibres) suspend(t);
+  bool turn = state.launch.fibres && ++t->ticks % TICKS_PER_TURN == 0;
+  if (!over && turn) t->state = SPINNING, state.progressed = true;
+  if (over || turn) suspend(t);
 }
 
 void rt_spin(Thread* t) {
