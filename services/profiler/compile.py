@@ -65,6 +65,13 @@ def scrub(log: str, folder: Path) -> str:
     return text[:_MOST_LOG_CHARACTERS]
 
 
+def _without_markers(ptxas_log: str) -> str:
+    """Drop what ptxas says about the markers, and times, which differ from run to run."""
+    plain = re.sub(r"^ptxas info\s*: Compile time.*\n", "", ptxas_log, flags=re.MULTILINE)
+    marker = r"^ptxas info\s*: Compiling entry function '\w*optiml_entryI.*?(?=^ptxas info\s*: Compiling entry|\Z)"
+    return re.sub(marker, "", plain, flags=re.MULTILINE | re.DOTALL)
+
+
 def _names(launches: Sequence[kernel_pb2.Launch]) -> list[str]:
     names = list(dict.fromkeys(launch.kernel for launch in launches))
     for name in names:
@@ -150,7 +157,7 @@ async def _build(source: str, names: Sequence[str], architecture: str, tools: To
         if not outcome.timed_out and outcome.status < _SIGNALLED:  # what the machine did to it is not worth keeping
             (folder / "failure.json").write_text(json.dumps([error.verdict, error.reason, error.log]))
         raise error
-    (folder / "log").write_text(scrub(outcome.stderr.decode(errors="replace"), folder))
+    (folder / "log").write_text(scrub(_without_markers(outcome.stderr.decode(errors="replace")), folder))
 
 
 def _cached(place: Path, key: str, names: Sequence[str]) -> Compiled | None:

@@ -73,6 +73,7 @@ class CpuExecutor:
         Raises:
             CandidateError: NOT_CHECKABLE_HERE: the kernel uses what the executor cannot run.
         """
+        await self._runner.start()  # it gets ready meanwhile
         file = self._folder / f"{compiled.key}.so"
         if not file.exists():
             header = {"op": "build", "out": str(file), "cache": str(self._folder)}

@@ -55,12 +55,13 @@ class _Work:
 
 
 @contextmanager
-def _timed(evaluation: evaluation_pb2.Evaluation, stage: str) -> Iterator[None]:
+def _timed(work: _Work, stage: str) -> Iterator[None]:
     started = time.perf_counter()
     try:
         yield
     finally:
-        evaluation.stage_seconds[stage] += time.perf_counter() - started
+        if not work.known:  # what is known stays as it was
+            work.evaluation.stage_seconds[stage] += time.perf_counter() - started
 
 
 def _identified(request: profiler_service_pb2.EvaluateRequest) -> tuple[problem_pb2.Problem, kernel_pb2.Kernel]:
@@ -164,18 +165,18 @@ class Pipeline:
             yield "compile"
             if not work.known:
                 work.evaluation.started_at.GetCurrentTime()
-            with _timed(work.evaluation, "compile"):
+            with _timed(work, "compile"):
                 await self._compile(work)
         async with self._turn:
             if not work.known:
                 async for stage in self._checked(work):
                     yield stage
             yield "time"
-            with _timed(work.evaluation, "time"):
+            with _timed(work, "time"):
                 await self._time(work)
             if not work.known:
                 yield "counters"
-                with _timed(work.evaluation, "counters"):
+                with _timed(work, "counters"):
                     await self._count(work)
 
     async def _program(self, problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel) -> Program:
@@ -190,6 +191,8 @@ class Pipeline:
         return await self.executor.prepare(compiled)
 
     async def _compile(self, work: _Work) -> None:
+        if not work.known:
+            await self._references.start()
         work.program = await self._program(work.problem, work.kernel)
         for i, kernel in enumerate(work.against):
             try:
@@ -219,7 +222,7 @@ class Pipeline:
         candidate = self._candidate(work)
         for stage, level in (("L0", level_0), ("L1", level_1)):
             yield stage
-            with _timed(work.evaluation, stage):
+            with _timed(work, stage):
                 await level(candidate, work.evaluation.checks.append)
                 if stage == "L0" and self._checker is not None:
                     await self._ask_checker(candidate, self._checker)

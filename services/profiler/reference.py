@@ -94,6 +94,11 @@ class References:
         self._cache: OrderedDict[tuple[str, Case], Expected] = OrderedDict()
         self._bytes = 0
 
+    async def start(self) -> None:
+        """Start the process ahead of its first use."""
+        async with self._turn:
+            await self._process.start()
+
     async def stop(self) -> None:
         """End the process."""
         await self._process.stop()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from services.profiler.cpu_executor import CpuExecutor
 
 from optiml.errors import InvalidArgumentError
 from optiml.v1 import evaluation_pb2, kernel_pb2, problem_pb2, profiler_service_pb2, verdict_pb2
 from services.profiler import evaluate
+from services.profiler.cpu_executor import CpuExecutor
 from services.profiler.evaluate import Pipeline
 from services.profiler.reference import References
 from services.profiler.source_rules import SourceRules
@@ -108,7 +108,7 @@ WRONG = {
     "nothing done": ("__global__ void relu(const float* x, float* y, int n) {}", "WRONG_RESULT", "never written"),
     "beyond the buffer": (RELU_SOURCE.replace("i < n", "i < n + 1"), "MEMORY_FAULT", "out-of-bounds"),
     "far beyond": (RELU_SOURCE.replace("y[i] =", "y[i + (1 << 28)] ="), "MEMORY_FAULT", "out-of-bounds"),
-    "null pointer": (RELU_SOURCE.replace("y[i] =", "((float*)0)[i] ="), "MEMORY_FAULT", "out-of-bounds"),
+    "wild pointer": (RELU_SOURCE.replace("y[i] =", "((float*)(size_t)(4 * n))[i] ="), "MEMORY_FAULT", "out-of-bounds"),
     "infinite loop": (RELU_SOURCE.replace("if (i < n)", "while (x[0] < 5.0f) {} if (i < n)"), "TIMED_OUT", "finish"),
     "divergent barrier": (
         RELU_SOURCE.replace("if (i < n)", "if (threadIdx.x < 100) __syncthreads(); if (i < n)"), "RACE", "barrier",

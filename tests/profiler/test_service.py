@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TypeAlias
 
 import grpc
 import pytest
@@ -18,7 +19,7 @@ from tests.profiler.kernels import RELU_SOURCE, relu_kernel, relu_problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-Stub = profiler_service_pb2_grpc.ProfilerServiceAsyncStub
+Stub: TypeAlias = "profiler_service_pb2_grpc.ProfilerServiceAsyncStub"  # exists in the type stubs only
 CPU = verdict_pb2.DEVICE_KIND_CPU
 
 

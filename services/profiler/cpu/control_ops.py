@@ -101,9 +101,7 @@ def barrier(e: Emitter, parts: list[str]) -> str:
     kind = modifiers[2]
     count = e.read(operands[2], "u32") if len(operands) == 4 else "0"  # noqa: PLR2004
     reduction = reductions[modifiers[1], kind]
-    value = (
-        f"rt_barrier(t, {site}, {e.read(operands[1], 'u32')}, {count}, {reduction}, {e.read(operands[-1], 'pred')})"
-    )
+    value = f"rt_barrier(t, {site}, {e.read(operands[1], 'u32')}, {count}, {reduction}, {e.read(operands[-1], 'pred')})"
     return e.write(operands[0], value if kind == "u32" else f"({value} != 0)", kind)
 
 

@@ -121,8 +121,10 @@ class DeviceMemory:
         """
         block = self.allocate(nbytes)
         self._buffers.remove(block)
-        found = [Buffer(block.address + offset, size, initialised=True, _memory=block._memory)  # noqa: SLF001  own class
-                 for offset, size in extents]
+        found = [
+            Buffer(block.address + offset, size, initialised=True, _memory=block._memory)  # noqa: SLF001  own class
+            for offset, size in extents
+        ]
         self._buffers += found
         return block.address, found
 

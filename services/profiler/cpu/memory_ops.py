@@ -124,7 +124,9 @@ def atomic(e: Emitter, parts: list[str]) -> str:
     site = e.site(TYPE_BYTES[kind], space, "ATOMIC", "STRONG" if order == "WEAK" else order)
     values = ", ".join(e.read(o, kind) for o in operands[1:])
     where = "true" if space == "SHARED" else "false"
-    call = f"atomic<H, {TAGS[kind][0]}, ATOM_{operation.upper()}, {where}>(t, {site}, {e.address(operands[0])}, {values})"
+    call = (
+        f"atomic<H, {TAGS[kind][0]}, ATOM_{operation.upper()}, {where}>(t, {site}, {e.address(operands[0])}, {values})"
+    )
     return e.write(target, call, kind)
 
 

@@ -57,7 +57,8 @@ def mov(e: Emitter, parts: list[str]) -> str:
         pieces, whole = target.items, f"u{8 * C_BYTES[TAGS[kind][1]]}"
         width = 8 * C_BYTES[whole] // len(pieces)
         lines = [
-            e.write(piece, f"(u{width})(whole >> {width * i})", f"b{width}") if not _is_real(piece)
+            e.write(piece, f"(u{width})(whole >> {width * i})", f"b{width}")
+            if not _is_real(piece)
             else e.write(piece, f"bits<{_c(piece)}>((u{width})(whole >> {width * i}))", piece.type)
             for i, piece in enumerate(pieces)
         ]

@@ -66,7 +66,9 @@ def translate(ptx: str) -> str:
     return "".join(pieces)
 
 
-def _shared_layout(variables: dict[str, Variable], functions: dict[str, Function]) -> tuple[dict[str, int], dict[str, int]]:
+def _shared_layout(
+    variables: dict[str, Variable], functions: dict[str, Function]
+) -> tuple[dict[str, int], dict[str, int]]:
     """Shared address of each static variable, and where each entry's static part ends.
 
     What is declared at module scope or in device functions lies at the same place for all entries, before what an
@@ -203,8 +205,9 @@ def _exports(entries: list[_Translated], translated: dict[str, _Translated], tab
         name, c = entry.function.name, tables.indices[entry.function.name]
         reached = _reached(translated, name)
         fibres = any(translated[f].needs_fibres for f in reached)
-        local = sum(v.bytes + v.align for f in reached for v in translated[f].function.variables.values()
-                    if v.space == "local")
+        local = sum(
+            v.bytes + v.align for f in reached for v in translated[f].function.variables.values() if v.space == "local"
+        )
         recursive = any(f in _reached(translated, callee) for f in reached for callee in translated[f].calls)
         rows.append(f'{{"{name}", {c}<false>, {c}<true>, {int(fibres)}, {local * (64 if recursive else 1)}}}')
     sizes = f"{len(entries)}, sites, {len(tables.sites)}, {len(tables.blocks)}, &module_memory"
