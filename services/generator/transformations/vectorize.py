@@ -15,7 +15,6 @@ from services.generator.rewriting.syntax import (
     Declare,
     Expression,
     For,
-    If,
     Other,
     Return,
     Statement,

@@ -130,7 +130,7 @@ def _comparison_cases() -> Iterator[Case]:
 
 def _holds(target: str, source: str) -> bool:
     wider = int(target[1:]) > int(source[1:])
-    return target[0] == source[0] and wider or (wider and source[0] == "u")
+    return (target[0] == source[0] and wider) or (wider and source[0] == "u")
 
 
 def _conversion_cases() -> Iterator[Case]:
