@@ -32,10 +32,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def _optimize(source: Path, out: Path, rounds: int, time_limit: float) -> dict[str, Any]:
-    command = [*_COMMAND, "optimize", str(source), "--out", str(out), "--json"]
+    command = [*_COMMAND, "optimize", str(source.relative_to(_ROOT)), "--out", str(out.absolute()), "--json"]
     command += ["--rounds", str(rounds), "--time-limit", str(time_limit)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False, cwd=_ROOT)
     except subprocess.TimeoutExpired:
         return {"error": f"no end after {_LIMIT_SECONDS} s"}
     if done.returncode != 0:
