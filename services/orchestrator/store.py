@@ -15,16 +15,15 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from optiml.errors import NotFoundError, RequestIdReusedError
-from optiml.v1 import evaluation_pb2, search_pb2, verdict_pb2
-from services.orchestrator.schema import evaluations, events, migrate, open_engine, optimizations
+from optiml.v1 import evaluation_pb2, search_pb2
+from services.orchestrator.evaluations import find, find_known, keep
+from services.orchestrator.schema import events, migrate, open_engine, optimizations
 
 __all__ = ["Lease", "Position", "StaleLeaseError", "Store"]
 
 _Result = TypeVar("_Result")
 
 _OPEN = (search_pb2.OPTIMIZATION_STATE_PENDING, search_pb2.OPTIMIZATION_STATE_RUNNING)
-_PASSING = (verdict_pb2.VERDICT_INTERNAL, verdict_pb2.VERDICT_TIMED_OUT, verdict_pb2.VERDICT_UNSTABLE)
-# These verdicts may come from a busy machine: they are shown, but never taken for a fact by another optimization.
 
 
 class StaleLeaseError(Exception):
@@ -169,7 +168,7 @@ class Store:
                 raise StaleLeaseError(lease.optimization_id)
             connection.execute(sa.insert(events).values(row))
             if found is not None and found.id:
-                connection.execute(self._keep(found))
+                keep(connection, self._insert, found)
 
         await self._write(work)
 
@@ -227,51 +226,22 @@ class Store:
         Raises:
             NotFoundError: no such id.
         """
-        query = sa.select(evaluations.c.evaluation).where(evaluations.c.id == evaluation_id)
-        blob = await self._read(lambda connection: connection.execute(query).scalar_one_or_none())
-        if blob is None:
+        found = await self._read(lambda connection: find(connection, evaluation_id))
+        if found is None:
             raise _not_found("evaluation", evaluation_id)
-        return evaluation_pb2.Evaluation.FromString(blob)
+        return found
 
     async def known_evaluation(
         self, kernel_id: str, baseline: evaluation_pb2.Evaluation
     ) -> evaluation_pb2.Evaluation | None:
         """Return the stored evaluation of a kernel on the baseline's problem, device and toolchain, if there is one."""
-        query = sa.select(evaluations.c.evaluation).where(
-            evaluations.c.problem_id == baseline.problem_id,
-            evaluations.c.kernel_id == kernel_id,
-            evaluations.c.device_kind == baseline.device.kind,
-            evaluations.c.verdict.not_in(_PASSING),
-        )
-        for blob in await self._read(lambda connection: connection.execute(query).scalars().all()):
-            found = evaluation_pb2.Evaluation.FromString(blob)
-            if found.device == baseline.device and found.toolchain == baseline.toolchain:
-                return found
-        return None
+        return await self._read(lambda connection: find_known(connection, kernel_id, baseline))
 
     def _guarded(self, lease: Lease) -> sa.Update:
         return sa.update(optimizations).where(
             optimizations.c.id == lease.optimization_id,
             optimizations.c.lease_token == lease.token,
             optimizations.c.lease_owner == lease.owner,
-        )
-
-    def _keep(self, found: evaluation_pb2.Evaluation) -> sa.Insert:
-        row = {
-            "id": found.id,
-            "problem_id": found.problem_id,
-            "kernel_id": found.kernel_id,
-            "device_kind": found.device.kind,
-            "verdict": found.verdict,
-            "evaluation": found.SerializeToString(),
-        }
-        again = {name: row[name] for name in ("verdict", "evaluation")}
-        return (
-            self._insert(evaluations)
-            .values(row)
-            .on_conflict_do_update(
-                index_elements=[evaluations.c.id], set_=again, where=evaluations.c.verdict.in_(_PASSING)
-            )
         )
 
     async def _changed(self, statement: sa.Update) -> bool:
