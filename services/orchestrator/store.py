@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import sqlalchemy as sa
+from alembic.util import CommandError
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from optiml.errors import NotFoundError, RequestIdReusedError
+from optiml.errors import NotFoundError, PreconditionError, RequestIdReusedError
 from optiml.v1 import evaluation_pb2, search_pb2
 from services.orchestrator.evaluations import find, find_known, keep
 from services.orchestrator.schema import events, migrate, open_engine, optimizations
@@ -52,11 +54,18 @@ class Store:
     """Facts on disk. All methods may be called from any number of processes at once."""
 
     def __init__(self, url: str) -> None:
-        """Open the store at an SQLAlchemy URL and bring its tables up to date."""
-        self._engine = open_engine(url)
+        """Open the store at an SQLAlchemy URL and bring its tables up to date.
+
+        Raises:
+            PreconditionError: there is no such store, or it cannot be used.
+        """
+        try:
+            self._engine = open_engine(url)
+            migrate(self._engine)
+        except (SQLAlchemyError, CommandError, ImportError) as error:  # ImportError: the driver is not installed
+            raise PreconditionError(f"{_cause(error)}; mend the store, or OPTIML_STORE_URL") from error
         self._readers = self._engine.execution_options(read_only=True)
         self._insert = sqlite.insert if self._engine.dialect.name == "sqlite" else postgresql.insert
-        migrate(self._engine)
 
     def close(self) -> None:
         """Close all connections."""
@@ -265,6 +274,12 @@ async def _in_thread(engine: sa.Engine, work: Callable[[sa.Connection], _Result]
     except asyncio.CancelledError:
         await asyncio.wait([thread])  # whoever cancelled may read next what this wrote
         raise
+
+
+def _cause(error: Exception) -> str:
+    # SQLAlchemy's own text may quote the URL, and with it a password.
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return f"the store cannot be opened: {type(cause).__name__}: {str(cause).splitlines()[0]}"
 
 
 def _not_found(what: str, identity: str) -> NotFoundError:
