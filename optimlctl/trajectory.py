@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToJson
 
 from optiml.v1 import search_pb2, verdict_pb2
 from optimlctl import wording
@@ -24,7 +24,8 @@ def as_json(optimization: search_pb2.Optimization, events: Sequence[search_pb2.E
         "format": "optiml-trajectory/1",
         "summary": summarize(optimization),
         "rounds": [_round(ended) for ended in read_rounds(events)],
-        "optimization": MessageToDict(optimization, preserving_proto_field_name=True),
+        # Sorted, since maps of a message have no order: the same search gives the same bytes.
+        "optimization": json.loads(MessageToJson(optimization, preserving_proto_field_name=True, sort_keys=True)),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

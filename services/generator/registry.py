@@ -16,8 +16,10 @@ from services.generator.rewriting.reading import global_functions, read_function
 from services.generator.rewriting.syntax import Function
 from services.generator.transformations import (
     block_shape,
-    coalesce,
     cache_in_registers,
+    coalesce,
+    coarsen,
+    grid_stride,
     qualify_pointers,
     tile_shared_memory,
     tile_transpose,
@@ -38,6 +40,8 @@ TRANSFORMATIONS: Final[dict[str, Propose]] = {
         tile_transpose,
         coalesce,
         vectorize,
+        coarsen,
+        grid_stride,
         cache_in_registers,
         qualify_pointers,
         unroll,
@@ -46,7 +50,7 @@ TRANSFORMATIONS: Final[dict[str, Propose]] = {
 }
 """Each transformation by its name; those that change most come first."""
 
-_ONCE: Final = frozenset({"block_shape", "unroll"})
+_ONCE: Final = frozenset({"block_shape", "coarsen", "grid_stride", "unroll"})
 """Transformations that only undo themselves when they are applied again."""
 _LARGEST_SOURCE_BYTES: Final = 1 << 20
 

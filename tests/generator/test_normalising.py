@@ -1,6 +1,7 @@
 """The plain form shows every index and computes the same."""
 
 import pytest
+
 from optiml.v1 import kernel_pb2
 from services.generator.rewriting.normalising import plainer
 

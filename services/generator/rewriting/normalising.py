@@ -205,7 +205,7 @@ def _type(of: Type) -> str:
     pointer = canonical.kind == TypeKind.POINTER
     spelling = canonical.get_pointee().spelling if pointer else canonical.spelling
     words = [word for word in str(spelling).split() if word not in {"const", "volatile"}]
-    return " ".join(words) + "*" * pointer
+    return " ".join(words) + ("*" if pointer else "")
 
 
 def _converted(text: str, of: Type, to: Type) -> str:
