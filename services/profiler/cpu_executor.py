@@ -17,7 +17,7 @@ from services.profiler.failure import CandidateError
 from services.profiler.inputs import Case, draw
 from services.profiler.jobs import answer_buffers, job_frame
 from services.profiler.plan import Plan
-from services.profiler.sampling import sample
+from services.profiler.sampling import strata
 from services.profiler.simulated import LaunchCounts, counters_of, lines_of_a_warp, work_of
 from services.profiler.storage import Array, kind_of
 from services.profiler.traffic import BufferTraffic
@@ -164,18 +164,17 @@ class CpuExecutor:
     async def _simulate(self, subject: Subject, seconds: float) -> tuple[Estimate, dict[str, float]]:
         plan, compiled = subject.plan, subject.program.compiled
         resources = [compiled.resources[launch.kernel] for launch in plan.launches]
-        samples = [
+        counting = [
             {
-                "samples": [(one.block, one.weight) for one in sample(launch.grid)],
-                "blocks": launch.blocks,
+                "strata": [(one.population, one.blocks) for one in strata(launch.grid)],
                 "l1_lines": lines_of_a_warp(launch, needed, self.model),
                 "seconds": seconds,
             }
             for launch, needed in zip(plan.launches, resources, strict=True)
         ]
         inputs = _small_inputs(subject)
-        frame = job_frame(subject.program.file, plan, inputs, 0, op="count", samples=samples)
-        answer = await self._call(frame, seconds * len(samples), 0)
+        frame = job_frame(subject.program.file, plan, inputs, 0, op="count", counting=counting)
+        answer = await self._call(frame, seconds * len(counting), 0)
         if answer.header.get("status") != "ok":
             reason = f"its counters could not be simulated at {dict(subject.size.parameters)}: {answer.header}"
             raise CandidateError(verdict_pb2.VERDICT_NOT_CHECKABLE_HERE, reason[:500])

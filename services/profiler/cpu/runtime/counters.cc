@@ -194,8 +194,11 @@ void counters_access(Thread* t, Site* site, u64 address, bool shared) {
 
 void counters_flush() {
   for (auto [index, k] : sequence) {
-    const Site& site = state.module->sites[index / 2];
-    index & 1 ? count_shared(site, windows[index].requests[k]) : count_global(site, windows[index].requests[k]);
+    Site site = state.module->sites[index / 2];
+    const Request1& request = windows[index].requests[k];
+    if (site.merged == MERGED_FOLLOWER) continue;
+    if (site.merged) site.size = site.merged;
+    index & 1 ? count_shared(site, request) : count_global(site, request);
   }
   sequence.clear();
   for (u32 index : active) {
