@@ -1,13 +1,16 @@
 """The CPU as an executor: one process builds, another runs and counts; times are estimated for the target device."""
 
+import hashlib
 from collections import OrderedDict
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from optiml.devices import device_model
 from optiml.errors import PreconditionError
 from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, verdict_pb2
-from services.profiler import sandbox
+from services.profiler import cpu, sandbox
 from services.profiler.compile import Compiled
 from services.profiler.cpu.counters import TRAFFIC_NAMES
 from services.profiler.derived import as_metrics, roofline_ms
@@ -35,6 +38,16 @@ _ADDRESS_SPACE_BYTES = 1 << 46  # arenas are reserved, not used
 _LIFETIME_CPU_SECONDS = 1_000_000
 
 
+@cache
+def _version() -> str:
+    """Return a name for what the translator and its runtime are now: what another version built is not used."""
+    folder = Path(cpu.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted([*folder.glob("*.py"), *folder.glob("runtime/*")]):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 class CpuExecutor:
     """Runs kernels on the CPU."""
 
@@ -49,7 +62,7 @@ class CpuExecutor:
             kind=verdict_pb2.DEVICE_KIND_CPU, name=self.model.name, architecture=self.model.architecture
         )
         self.name = "cpu-executor"
-        self._folder = settings().cache_folder / "cpu"
+        self._folder = settings().cache_folder / "cpu" / _version()
         self._folder.mkdir(parents=True, exist_ok=True)
         limits = sandbox.Limits(0, _LIFETIME_CPU_SECONDS, _ADDRESS_SPACE_BYTES)
         step = python_step("services.profiler.cpu_child")
