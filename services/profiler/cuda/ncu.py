@@ -55,10 +55,11 @@ def arguments(ncu: Path, symbols: Iterable[str], launches: int, without: Collect
         without: metrics that this device is known not to have.
     """
     names = "|".join(re.escape(symbol) for symbol in sorted(set(symbols)))
+    metrics = ",".join(name for name in COUNTED if name not in without)
     return [
         str(ncu), "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
         "--target-processes", "application-only", "--kernel-name-base", "mangled",
-        "--kernel-name", f"regex:^({names})$", "--launch-count", str(launches), "--metrics", ",".join(name for name in COUNTED if name not in without),
+        "--kernel-name", f"regex:^({names})$", "--launch-count", str(launches), "--metrics", metrics,
     ]  # fmt: skip
 
 
