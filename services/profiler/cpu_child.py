@@ -116,43 +116,40 @@ def _weighted(
 def _counted(
     program: Program, launch: JobLaunch, buffers: Mapping[str, Buffer], options: Mapping[str, Any]
 ) -> dict[str, Any]:
+    """Count a sample of one launch's blocks and scale each stratum to its population."""
     totals: defaultdict[str, float] = defaultdict(float)
-    rows = len(program.memory.allocations())
-    traffic = np.zeros((rows, len(TRAFFIC_NAMES)))
-    executed = stands_for = 0.0
-    for block, weight in options["samples"]:
-        result = _launched(
-            program,
-            launch,
-            buffers,
-            check=False,
-            count=True,
-            blocks=[block],
-            time_limit_s=options["seconds"],
-            l1_lines_of_a_warp=options["l1_lines"],
-        )
-        if result.status != "ok":
-            return {"status": result.status}
-        _weighted(totals, traffic, result, program, weight)
-        executed += result.counters[_THREAD_INSTRUCTIONS]
-        stands_for += weight
-        if executed > _MOST_INSTRUCTIONS:
-            break
-    scale = options["blocks"] / stands_for
-    order = sorted(buffers.items(), key=lambda item: item[1].address)
-    addresses = [a.base for a in program.memory.allocations()]
-    by_buffer = {name: (traffic[addresses.index(buffer.address)] * scale).tolist() for name, buffer in order}
-    return {
-        "status": "ok",
-        "totals": {name: value * scale for name, value in totals.items()},
-        "traffic": by_buffer,
-    }
+    rows = [allocation.base for allocation in program.memory.allocations()]
+    traffic = np.zeros((len(rows), len(TRAFFIC_NAMES)))
+    executed = 0.0
+    for population, blocks in options["strata"]:
+        results = []
+        for block in blocks:
+            result = _launched(
+                program,
+                launch,
+                buffers,
+                check=False,
+                count=True,
+                blocks=[block],
+                time_limit_s=options["seconds"],
+                l1_lines_of_a_warp=options["l1_lines"],
+            )
+            if result.status != "ok":
+                return {"status": result.status}
+            results.append(result)
+            executed += result.counters[_THREAD_INSTRUCTIONS]
+            if executed > _MOST_INSTRUCTIONS:
+                break
+        for result in results:
+            _weighted(totals, traffic, result, program, population / len(results))
+    by_buffer = {name: traffic[rows.index(buffer.address)].tolist() for name, buffer in buffers.items()}
+    return {"status": "ok", "totals": totals, "traffic": by_buffer}
 
 
 def _count(job: Job) -> Frame:
     program, buffers = _placed(job)
     counted = []
-    for launch, options in zip(job.launches, job.options["samples"], strict=True):
+    for launch, options in zip(job.launches, job.options["counting"], strict=True):
         counted.append(_counted(program, launch, buffers, options))
         if counted[-1]["status"] != "ok":
             return Frame({"status": counted[-1]["status"]})

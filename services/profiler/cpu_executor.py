@@ -1,13 +1,16 @@
 """The CPU as an executor: one process builds, another runs and counts; times are estimated for the target device."""
 
+import hashlib
 from collections import OrderedDict
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from optiml.devices import device_model
 from optiml.errors import PreconditionError
 from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, verdict_pb2
-from services.profiler import sandbox
+from services.profiler import cpu, sandbox
 from services.profiler.compile import Compiled
 from services.profiler.cpu.counters import TRAFFIC_NAMES
 from services.profiler.derived import as_metrics, roofline_ms
@@ -17,7 +20,7 @@ from services.profiler.failure import CandidateError
 from services.profiler.inputs import Case, draw
 from services.profiler.jobs import answer_buffers, job_frame
 from services.profiler.plan import Plan
-from services.profiler.sampling import sample
+from services.profiler.sampling import strata
 from services.profiler.simulated import LaunchCounts, counters_of, lines_of_a_warp, work_of
 from services.profiler.storage import Array, kind_of
 from services.profiler.traffic import BufferTraffic
@@ -35,6 +38,16 @@ _ADDRESS_SPACE_BYTES = 1 << 46  # arenas are reserved, not used
 _LIFETIME_CPU_SECONDS = 1_000_000
 
 
+@cache
+def _version() -> str:
+    """Return a name for what the translator and its runtime are now: what another version built is not used."""
+    folder = Path(cpu.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted([*folder.glob("*.py"), *folder.glob("runtime/*")]):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 class CpuExecutor:
     """Runs kernels on the CPU."""
 
@@ -49,7 +62,7 @@ class CpuExecutor:
             kind=verdict_pb2.DEVICE_KIND_CPU, name=self.model.name, architecture=self.model.architecture
         )
         self.name = "cpu-executor"
-        self._folder = settings().cache_folder / "cpu"
+        self._folder = settings().cache_folder / "cpu" / _version()
         self._folder.mkdir(parents=True, exist_ok=True)
         limits = sandbox.Limits(0, _LIFETIME_CPU_SECONDS, _ADDRESS_SPACE_BYTES)
         step = python_step("services.profiler.cpu_child")
@@ -164,18 +177,17 @@ class CpuExecutor:
     async def _simulate(self, subject: Subject, seconds: float) -> tuple[Estimate, dict[str, float]]:
         plan, compiled = subject.plan, subject.program.compiled
         resources = [compiled.resources[launch.kernel] for launch in plan.launches]
-        samples = [
+        counting = [
             {
-                "samples": [(one.block, one.weight) for one in sample(launch.grid)],
-                "blocks": launch.blocks,
+                "strata": [(one.population, one.blocks) for one in strata(launch.grid)],
                 "l1_lines": lines_of_a_warp(launch, needed, self.model),
                 "seconds": seconds,
             }
             for launch, needed in zip(plan.launches, resources, strict=True)
         ]
         inputs = _small_inputs(subject)
-        frame = job_frame(subject.program.file, plan, inputs, 0, op="count", samples=samples)
-        answer = await self._call(frame, seconds * len(samples), 0)
+        frame = job_frame(subject.program.file, plan, inputs, 0, op="count", counting=counting)
+        answer = await self._call(frame, seconds * len(counting), 0)
         if answer.header.get("status") != "ok":
             reason = f"its counters could not be simulated at {dict(subject.size.parameters)}: {answer.header}"
             raise CandidateError(verdict_pb2.VERDICT_NOT_CHECKABLE_HERE, reason[:500])

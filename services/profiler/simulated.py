@@ -73,6 +73,7 @@ def work_of(
         fp64=totals["sm__inst_executed_pipe_fp64.sum"],
         xu=totals["sm__inst_executed_pipe_xu.sum"],
         load_requests=totals[_LD.format("requests")] + totals[_ATOM.format("requests")],
+        store_requests=totals[_ST.format("requests")],
         lines=counts.lines,
         sectors=sum(totals[name.format("sectors")] for name in (_LD, _ST, _ATOM)),
         l2_sectors=moved.l2_read_sectors + moved.l2_write_sectors,

@@ -69,7 +69,7 @@ def test_what_takes_longest_is_named_by_its_term() -> None:
 @pytest.mark.parametrize(
     "better",
     [
-        replace(_matmul(1024), lines=_matmul(1024).lines / 2, sectors=_matmul(1024).sectors / 2),
+        replace(_matmul(1024), load_requests=_matmul(1024).load_requests / 2, lines=_matmul(1024).lines / 2),
         replace(_matmul(1024), registers=32, instructions=_matmul(1024).instructions / 2),
     ],
 )

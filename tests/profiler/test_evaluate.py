@@ -30,7 +30,7 @@ from tests.profiler.kernels import (
     sizes,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 SCALE = "y[i] = x[i] > 0.0f ? x[i] : 0.0f"
 

@@ -17,7 +17,7 @@ from optiml.v1 import profiler_service_pb2, profiler_service_pb2_grpc, verdict_p
 from services.profiler import server
 from tests.profiler.kernels import RELU_SOURCE, relu_kernel, relu_problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 Stub: TypeAlias = "profiler_service_pb2_grpc.ProfilerServiceAsyncStub"  # exists in the type stubs only
 CPU = verdict_pb2.DEVICE_KIND_CPU

@@ -96,6 +96,7 @@ class Emitter:
         self.instruction = Instruction("", (), None, 0)
         self.parameters: dict[str, tuple[str, int]] = {}  # name -> (C++ address, bytes)
         self.labels: dict[str, int] = {}
+        self.merged: dict[int, int] = {}  # see merging.py
         self.passed: set[str] = set()  # labels that were already emitted: a branch to one goes back
         self.calls: set[str] = set()
         self.barriers = 0
@@ -106,7 +107,8 @@ class Emitter:
 
     def site(self, size: int, space: str, access: str, order: str = "WEAK") -> str:
         """Adds an access site and returns its address in C++."""
-        self.tables.sites.append(f"{{0, 0, {self.instruction.line}, {size}, {space}, {access}, {order}}}")
+        merged = self.merged.get(id(self.instruction), 0)
+        self.tables.sites.append(f"{{0, 0, {self.instruction.line}, {size}, {space}, {access}, {order}, {merged}}}")
         return f"&sites[{len(self.tables.sites) - 1}]"
 
     def read(self, operand: Operand, kind: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from services.profiler.cpu.control_ops import CONTROL
 from services.profiler.cpu.emitter import TAGS, Emitter, Tables
 from services.profiler.cpu.memory_ops import MEMORY
+from services.profiler.cpu.merging import FOLLOWER, merged_loads
 from services.profiler.cpu.mix import block_mix
 from services.profiler.cpu.ptx import Function, Instruction, Label, UnsupportedPtx, Variable, parse
 from services.profiler.cpu.scalar_ops import SCALAR
@@ -136,6 +137,7 @@ def _function(function: Function, tables: Tables) -> _Translated:
     e.parameters = _parameter_places(function)
     assert function.body is not None
     e.labels = {item.name: i for i, item in enumerate(function.body) if isinstance(item, Label)}
+    e.merged = merged_loads(function.body)
     fresh = True  # the next instruction begins a basic block
     for item in function.body:
         if isinstance(item, Label):
@@ -146,7 +148,8 @@ def _function(function: Function, tables: Tables) -> _Translated:
         if fresh:
             e.lines.append(f"if (H) ++t->block_counts[{len(tables.blocks)}];")
             tables.blocks.append([])
-        tables.blocks[-1].append(item.opcode)
+        if e.merged.get(id(item)) != FOLLOWER:
+            tables.blocks[-1].append(item.opcode)
         e.lines.append(_statement(e, item))
         fresh = item.opcode.partition(".")[0] in _ENDS_BLOCK
     head = f"{_signature(function, tables)} {{\n{_declarations(function)}"

@@ -1,6 +1,8 @@
 """Counters are exactly what the access pattern says, under Nsight Compute's names."""
 
+import csv
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,3 +125,15 @@ def test_counters_do_not_change_results(device: Device, rng: np.random.Generator
         device.run("softmax", 5, 128, [x, y, np.int32(333)], count=count)
         outputs.append(y.view.copy())
     np.testing.assert_array_equal(*outputs)
+
+
+def test_shared_wavefronts_are_those_of_an_h200(counted: Device) -> None:
+    # Recorded with ncu 2025.3 on one warp; `keep` masks the lane, so that lanes read in groups the same address.
+    measured = (Path(__file__).parent / "measured/shared_wavefronts_h200.csv").read_text().splitlines()
+    x = counted.array(np.zeros(512, np.uint8))
+    for row in csv.DictReader(measured):
+        arguments = [x, np.int32(row["stride"]), np.int32(row["keep"]), np.bool_(row["access"] == "st")]
+        result = run(counted, f"pattern_{row['bytes']}", 32, arguments, dynamic_shared_bytes=32768)
+        kind = row["access"]
+        got = (result.counters[WAVEFRONTS.format(kind)], result.counters[CONFLICTS.format(kind)])
+        assert got == (int(row["wavefronts"]), int(row["conflicts"])), row

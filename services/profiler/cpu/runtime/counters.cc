@@ -133,15 +133,30 @@ u32 wavefronts(const Request1& r, u32 mask, u32 words) {
   return most;
 }
 
+// Whether every active lane of `mask` reads what its neighbour at distance `flip` reads.
+bool paired(const Request1& r, u32 mask, u32 flip) {
+  for (u32 rest = mask; rest; rest &= rest - 1) {
+    u32 lane = (u32)__builtin_ctz(rest), other = lane ^ flip;
+    if ((mask >> other & 1) && r.address[lane] != r.address[other]) return false;
+  }
+  return true;
+}
+
+// 8 and 16 bytes a lane are served for half and quarter warps. Two neighbouring parts of a load become one where lanes
+// read in pairs the same address. Read off an H200 with Nsight Compute, for 240 patterns.
 void count_shared(const Site& site, const Request1& r) {
-  // 8 and 16 bytes a lane are served for half and quarter warps.
   u32 words = std::max(1u, site.size / 4u), lanes = words == 1 ? 32 : words == 2 ? 16 : 8;
   u32 total = 0, ideal = 0;
-  for (u32 from = 0; from < WARP; from += lanes) {
-    u32 part = r.mask & (u32)(((1ull << lanes) - 1) << from);
-    if (!part) continue;
+  auto serve = [&](u32 part) {
+    if (!part) return;
     total += wavefronts(r, part, words);
     ideal++;
+  };
+  for (u32 from = 0; from < WARP; from += 2 * lanes) {
+    u32 low = r.mask & (u32)(((1ull << lanes) - 1) << from), high = lanes == 32 ? 0 : r.mask & (u32)(((1ull << lanes) - 1) << (from + lanes));
+    bool merged = site.access == LOAD && high && (paired(r, low | high, 1) || paired(r, low | high, 2));
+    serve(merged ? low | high : low);
+    if (!merged) serve(high);
   }
   u32 kind = site.access;
   counter(SHARED_LOAD_WAVEFRONTS + 2 * kind) += total;
@@ -194,8 +209,11 @@ void counters_access(Thread* t, Site* site, u64 address, bool shared) {
 
 void counters_flush() {
   for (auto [index, k] : sequence) {
-    const Site& site = state.module->sites[index / 2];
-    index & 1 ? count_shared(site, windows[index].requests[k]) : count_global(site, windows[index].requests[k]);
+    Site site = state.module->sites[index / 2];
+    const Request1& request = windows[index].requests[k];
+    if (site.merged == MERGED_FOLLOWER) continue;
+    if (site.merged) site.size = site.merged;
+    index & 1 ? count_shared(site, request) : count_global(site, request);
   }
   sequence.clear();
   for (u32 index : active) {

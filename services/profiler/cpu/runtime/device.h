@@ -40,7 +40,9 @@ struct Site {
   u8 space;
   u8 access;
   u8 order;
+  u8 merged;  // bytes that ptxas makes it load together with others, or MERGED_FOLLOWER; 0: it stays alone
 };
+constexpr u8 MERGED_FOLLOWER = 255;
 
 namespace optiml {
 struct Block;

@@ -75,7 +75,7 @@ template <class T, u32 F> OP B<T> op_madc(B<T> a, B<T> b, B<T> c, bool& carry) {
   return op_addc<T, F>((B<T>)op_mul<T, F & (HI | LO)>(a, b), c, carry);
 }
 
-// Division by zero gives all ones, the remainder by zero the dividend: what sm_90 code does; the ISA leaves it open.
+// Division and remainder by zero give all ones: what an H200 does; the ISA leaves it open.
 template <class T, u32 F> OP B<T> op_div(B<T> a, B<T> b) {
   if constexpr (is_real<T>) {
     return arithmetic<'/', T, F>(a, b);
@@ -87,7 +87,7 @@ template <class T, u32 F> OP B<T> op_div(B<T> a, B<T> b) {
   }
 }
 template <class T, u32 F> OP B<T> op_rem(B<T> a, B<T> b) {
-  if (b == 0) return a;
+  if (b == 0) return (B<T>)~(B<T>)0;
   if constexpr (is_signed<T>)
     if ((V<T>)b == -1) return 0;
   return (B<T>)((V<T>)a % (V<T>)b);
@@ -117,7 +117,7 @@ template <class T, u32 F> OP B<T> op_neg(B<T> a) {
   } else if constexpr (is_half<T>) {
     return half_flush<T, F>((u16)(a ^ 0x8000));
   } else if constexpr (is_real<T>) {
-    return flush<F>(-a);
+    return canonical(flush<F>(-a));
   } else {
     return (B<T>)(0 - a);
   }
@@ -128,7 +128,7 @@ template <class T, u32 F> OP B<T> op_abs(B<T> a) {
   } else if constexpr (is_half<T>) {
     return half_flush<T, F>((u16)(a & 0x7fff));
   } else if constexpr (__is_same(T, f32)) {
-    return flush<F>(__builtin_fabsf(a));
+    return canonical(flush<F>(__builtin_fabsf(a)));
   } else if constexpr (__is_same(T, f64)) {
     return __builtin_fabs(a);
   } else {
@@ -154,12 +154,13 @@ template <class T, u32 F> OP u32 op_shf(u32 a, u32 b, u32 n) {
   return (F & LEFT) != 0 ? (u32)((both << n) >> 32) : (u32)(both >> n);
 }
 
+// The 32-bit forms look at the low byte of position and length only; the 64-bit ones are emulated and do not.
 template <class T, u32 F> OP B<T> op_bfe(B<T> a, u32 position, u32 length) {
   constexpr u32 top = 8 * sizeof(a) - 1;
-  position &= 0xff, length &= 0xff;
+  if (sizeof(a) == 4) position &= 0xff, length &= 0xff;
   bool sign = false;
   if (is_signed<T> && length != 0) {
-    u32 last = position + length - 1;
+    u64 last = (u64)position + length - 1;
     sign = a >> (last > top ? top : last) & 1;
   }
   B<T> r = 0;

@@ -29,3 +29,15 @@ extern "C" __global__ void same_line_twice(const float* x, float* y) {
   y[threadIdx.x] = first + x[threadIdx.x ^ 1];
 }
 extern "C" __global__ void counting(int* x) { atomicAdd(x + threadIdx.x % 4, 1); }
+// Each thread accesses element (threadIdx & keep) * stride of its type.
+template <class T>
+__device__ void shared_pattern(T* x, int stride, int keep, bool store) {
+  extern __shared__ float4 words[];
+  T* s = (T*)words;
+  T v;
+  if (store) s[(threadIdx.x & keep) * stride] = x[threadIdx.x];
+  else v = s[(threadIdx.x & keep) * stride], x[threadIdx.x] = v;
+}
+extern "C" __global__ void pattern_4(float* x, int stride, int keep, bool store) { shared_pattern(x, stride, keep, store); }
+extern "C" __global__ void pattern_8(float2* x, int stride, int keep, bool store) { shared_pattern(x, stride, keep, store); }
+extern "C" __global__ void pattern_16(float4* x, int stride, int keep, bool store) { shared_pattern(x, stride, keep, store); }
