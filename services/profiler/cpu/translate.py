@@ -136,6 +136,7 @@ def _function(function: Function, tables: Tables) -> _Translated:
     e.parameters = _parameter_places(function)
     assert function.body is not None
     e.labels = {item.name: i for i, item in enumerate(function.body) if isinstance(item, Label)}
+    e.find_swaps()
     fresh = True  # the next instruction begins a basic block
     for item in function.body:
         if isinstance(item, Label):
