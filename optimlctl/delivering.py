@@ -84,7 +84,7 @@ def result_files(
 def exit_code(optimization: search_pb2.Optimization) -> ExitCode:
     """Return the exit code that tells how the optimization ended."""
     if optimization.HasField("failure"):
-        return of_failed_baseline(optimization.failure.verdict)
+        return of_failed_baseline(optimization.failure.verdict, optimization.failure.reason)
     return ExitCode.FAILED if optimization.state == search_pb2.OPTIMIZATION_STATE_FAILED else ExitCode.DONE
 
 

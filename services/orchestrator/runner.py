@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from optiml.errors import Error
-from optiml.v1 import search_pb2, verdict_pb2
+from optiml.v1 import errors_pb2, search_pb2, verdict_pb2
 from services.orchestrator.notices import Notices
 from services.orchestrator.ports import FaultError, Ports
 from services.orchestrator.search import Task, finished, search, stamped
@@ -129,13 +129,15 @@ class Runner:
             return
         if isinstance(error, StaleLeaseError | SQLAlchemyError):
             raise error
+        reason: errors_pb2.ErrorReason.ValueType = errors_pb2.ERROR_REASON_UNSPECIFIED
         if isinstance(error, Error | FaultError):
             _log.warning("failed", reason=str(error))
             message = str(error)
+            reason = error.reason if isinstance(error, Error) else reason
         else:
             _log.error("failed by a fault of the orchestrator", exc_info=error)
             message = "the orchestrator failed by a fault of its own; its log has the details"
-        failure = search_pb2.Failure(verdict=verdict_pb2.VERDICT_INTERNAL, message=message)
+        failure = search_pb2.Failure(verdict=verdict_pb2.VERDICT_INTERNAL, message=message, reason=reason)
         await self._end(lease, finished(search_pb2.OPTIMIZATION_STATE_FAILED, failure=failure))
 
     async def _heartbeat(self, lease: Lease) -> None:

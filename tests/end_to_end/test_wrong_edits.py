@@ -181,5 +181,5 @@ async def test_a_grid_that_is_too_small_is_caught(
     profiler: profiler_service_pb2_grpc.ProfilerServiceStub,
 ) -> None:
     _, block, arguments = SCALE_LAUNCH
-    evaluation = await _evaluate(profiler, SCALE, _kernel(SCALE_SOURCE, ["max(N // 1024, 1)"], block, arguments))
+    evaluation = await _evaluate(profiler, SCALE, _kernel(SCALE_SOURCE, ["max(N // 2048, 1)"], block, arguments))
     assert evaluation.verdict == verdict_pb2.VERDICT_WRONG_RESULT
