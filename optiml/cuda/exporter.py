@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from optiml import data_types
-from optiml.cuda.assembly import Imported
 from optiml.cuda.device_code import Piece, pieces
+from optiml.cuda.imported import Imported
 from optiml.cuda.parse import parse_cuda, spelled_extent
 from optiml.identity import normalised_source
 from optiml.v1 import kernel_pb2
