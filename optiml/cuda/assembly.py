@@ -70,7 +70,7 @@ class Assembly:
             self.result.places[name] = self.host.places.get(name, "")
             if name not in self.host.values:
                 line, why = self.host.outside[name]
-                self.miss(f"sizes.time[0].{name}", line, why, f"{name}: 4096")
+                self.miss(f"sizes.time[0].{name}", line, why, f"write its value, as in {name}: 4096")
         add_default_sizes(self.result.problem, self.host.values)
 
     def _name_buffers(self, launch: HostLaunch) -> None:
@@ -79,7 +79,7 @@ class Assembly:
         if len(parameters) != len(launch.arguments):
             self.miss(
                 "launch", launch.line, f"passes {len(launch.arguments)} of {len(parameters)} parameters",
-                "list all arguments in a launch section",
+                "write all arguments in a launch section",
             )  # fmt: skip
         for parameter, argument in zip(parameters, launch.arguments, strict=False):
             if not is_pointer(parameter):
@@ -135,7 +135,7 @@ class Assembly:
             else:
                 plan.arguments.add(scalar=self._scalar(launch, parameter, argument, fixed))
         if launch.grid is None or launch.block is None:
-            self.miss("launch", launch.line, launch.problem, "add a launch section with grid and block")
+            self.miss("launch", launch.line, launch.problem, "write a launch section with grid and block")
             return
         try:
             plan.grid.extend(self._extents(launch.grid, fixed))
@@ -143,7 +143,7 @@ class Assembly:
             if launch.shared is not None and (text := to_text(substituted(launch.shared, fixed))) != "0":
                 plan.dynamic_shared_memory_bytes = text
         except Unknown as unknown:
-            self.miss("launch", launch.line, str(unknown), "add a launch section with grid and block")
+            self.miss("launch", launch.line, str(unknown), "write a launch section with grid and block")
 
     def _extents(self, extents: Sequence[ast.expr], fixed: dict[str, int]) -> list[str]:
         texts: list[str] = []
@@ -177,7 +177,7 @@ class Assembly:
             text = to_text(value)
         except Unknown as unknown:
             name = self._drawn_scalar(parameter.spelling, data_type, 1.0)
-            self.miss(f"arguments.{name}.draw", launch.line, str(unknown), "uniform(0.5, 1.5), or a constant")
+            self.miss(f"arguments.{name}.draw", launch.line, str(unknown), "write uniform(0.5, 1.5), or a constant")
             return kernel_pb2.Scalar(data_type=data_type, expression=name)
         if data_types.is_float(data_type) and isinstance(value, ast.Constant) and isinstance(value.value, int | float):
             return kernel_pb2.Scalar(
@@ -217,7 +217,7 @@ class Assembly:
             return
         line = usage.indexes[0].location.line
         why = f"values of {name!r} are indices, and their range cannot be told"
-        self.miss(f"arguments.{self.names[variable]}.draw", line, why, "integers(0, N)")
+        self.miss(f"arguments.{self.names[variable]}.draw", line, why, "write integers(0, N)")
 
     def _bound(self, found: IndexRange | None, passed: dict[str, Cursor], scalars: frozenset[str]) -> str | None:
         """Return what bounds the values, in the problem's terms."""
@@ -251,7 +251,7 @@ class Assembly:
         if data_type is None:
             line = allocation.line if allocation else 0
             self.miss(f"arguments.{name}.dtype", line, f"elements of type {element!r} are not known",
-                      f"one of {', '.join(data_types.NAMES)}")  # fmt: skip
+                      f"write one of {', '.join(data_types.NAMES)}")  # fmt: skip
             data_type = kernel_pb2.DATA_TYPE_F32
         argument.data_type = data_type
         argument.role = problem_pb2.ROLE_IN
@@ -264,7 +264,7 @@ class Assembly:
         if allocation is None or allocation.elements is None:
             why = allocation.problem if allocation else "no cudaMalloc of it is in the file"
             line = allocation.line if allocation else self.result.launches[0].line
-            self.miss(f"arguments.{argument.name}.shape", line, why, "[M, K]")
+            self.miss(f"arguments.{argument.name}.shape", line, why, "write its extents, as in [M, K]")
             return
         extents = [to_text(factor) for factor in factors_of(allocation.elements)]
         argument.shape.extend(extents + ([str(lanes)] if lanes > 1 else []))

@@ -24,6 +24,7 @@ from optiml.cuda.kernel_functions import definition_of, parameters_of
 from optiml.cuda.kernel_usage import Usage, usages
 from optiml.cuda.parse import parse_cuda
 from optiml.cuda.pieces import Piece, pieces
+from optiml.cuda.unlaunched import describe_unlaunched
 from optiml.errors import InvalidArgumentError
 
 __all__ = ["Imported", "Missing", "import_file"]
@@ -67,9 +68,7 @@ def import_file(text: str, origin: str, kernel: str | None = None, directory: Pa
             "a launch plan: name another kernel with --kernel, or launch from the host"
         )
     if not result.launches:
-        why = f"no launch of {kernel or names[0]!r} is in the file"
-        hint = "add a launch section: kernel, grid, block, arguments; and the arguments with their shapes"
-        result.missing.append(Missing("launch", 0, why, hint))
+        describe_unlaunched(result, kernel or names[0])
         return result
     Assembly(result, program, host).run()
     _note_what_is_left_out(result, program)
