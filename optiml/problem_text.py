@@ -15,7 +15,7 @@ ROLES: dict[str, problem_pb2.Role.ValueType] = {
     "scalar": problem_pb2.ROLE_SCALAR,
 }
 _PLAIN = re.compile(r"[A-Za-z0-9_.(][A-Za-z0-9_.*/+() <-]*(?<! )\Z")
-_KEYWORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+_KEYWORDS = {"true", "false", "null", "yes", "no", "on", "off"}
 
 
 def dump_problem_text(

@@ -68,6 +68,7 @@ class Assembly:
         for name in [n for n in (*self.host.values, *self.host.outside) if n in used]:
             self.result.problem.parameters.add(name=name, multiple_of=self.divisors.get(name, 0))
             self.result.places[name] = self.host.places.get(name, "")
+            self.result.terms[name] = self.host.terms.get(name, name)
             if name not in self.host.values:
                 line, why = self.host.outside[name]
                 self.miss(f"sizes.time[0].{name}", line, why, f"write its value, as in {name}: 4096")

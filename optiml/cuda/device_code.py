@@ -13,7 +13,7 @@ from optiml.cuda.parse import Parsed, parse_cuda
 from optiml.cuda.pieces import Piece, is_global, pieces
 from optiml.errors import InvalidArgumentError
 
-__all__ = ["Piece", "device_code", "device_words", "host_code_violations", "is_global", "pieces"]
+__all__ = ["Piece", "device_code", "device_words", "host_code_violations", "is_global", "pieces", "with_headers"]
 
 _INCLUDE = re.compile(r"#\s*include\s*([<\"])([^>\"\n]+)[>\"]")
 _IMPLIED = {"cuda_runtime.h", "device_launch_parameters.h", "cuda.h", "cuda_runtime_api.h"}  # nvcc includes them
@@ -44,7 +44,7 @@ def device_code(parsed: Parsed, kernels: frozenset[str], *, origin: str, directo
         InvalidArgumentError: a kernel needs a header that is not there.
     """
     missing: list[tuple[str, int]] = []
-    cut = list(_with_headers(pieces(parsed), directory, missing, set()))
+    cut = list(with_headers(pieces(parsed), directory, missing, set()))
     kept, wanted = _needed(cut, kernels)
     if missing:
         _require_headers(parsed, cut, kept, missing, origin)
@@ -60,10 +60,17 @@ def device_code(parsed: Parsed, kernels: frozenset[str], *, origin: str, directo
     return text.strip("\r\n") + "\n"
 
 
-def _with_headers(
+def with_headers(
     cut: list[Piece], directory: Path | None, missing: list[tuple[str, int]], seen: set[Path]
 ) -> Iterator[Piece]:
-    """Yield the pieces with the user's own headers in place of their `#include`, each header once."""
+    """Yield the pieces with the user's own headers in place of their `#include`, each header once.
+
+    Args:
+        cut: the pieces of a file.
+        directory: where it is; None reads no header.
+        missing: gets the name and line of each header that is not there.
+        seen: gets the headers that were read.
+    """
     for piece in cut:
         match = _INCLUDE.search(piece.text) if piece.kind == "include" else None
         if match is None or match.group(1) == "<" or is_device_header(match.group(2)):
@@ -75,7 +82,7 @@ def _with_headers(
         elif path not in seen and len(seen) < _MAX_HEADERS:
             seen.add(path)
             inner = parse_cuda(path.read_text(errors="replace"), path.name, directory=path.parent)
-            yield from _with_headers(pieces(inner), path.parent, missing, seen)
+            yield from with_headers(pieces(inner), path.parent, missing, seen)
 
 
 def _own_header(directory: Path | None, name: str) -> Path | None:

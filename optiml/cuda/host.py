@@ -1,16 +1,18 @@
 """What is known of a host program's variables."""
 
 import keyword
+import re
 from dataclasses import dataclass, field
 
 from clang.cindex import Cursor
 
-from optiml.cuda.parse import Parsed
+from optiml.cuda.expression_algebra import Expression
+from optiml.cuda.parse import Parsed, spelled_extent
 
-__all__ = ["Host", "macro_name", "safe_name"]
+__all__ = ["Host", "macro_value", "safe_name"]
 
 _TAKEN = {"np", "min", "max", "ceil_div"}  # they mean something in expressions and references
-_MAX_MACRO_LENGTH = 64
+_WORD = re.compile(rb"[A-Za-z_]\w*")
 
 
 @dataclass(slots=True)
@@ -24,12 +26,14 @@ class Host:
     """The value of each parameter in the file; one that comes from outside has none."""
     outside: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Parameters that come from outside the file: the line, and why the value cannot be told."""
+    terms: dict[str, str] = field(default_factory=dict)
+    """What the host writes for a parameter, where that is not its name."""
     places: dict[str, str] = field(default_factory=dict)
     """The function in which each parameter is declared; empty if everywhere."""
     fields: dict[tuple[int, str], str] = field(default_factory=dict)
     """Fields of structs that are parameters."""
-    macros: dict[str, int] = field(default_factory=dict)
-    """Macros that stand for an integer and may be parameters."""
+    macros: dict[str, Expression] = field(default_factory=dict)
+    """Macros that stand for a parameter, or for an expression over such macros."""
     changes: dict[tuple[int, str], list[Cursor]] = field(default_factory=dict)
     """What is assigned to a variable (member "") or to a member of it, after its declaration."""
     calls: dict[int, list[Cursor]] = field(default_factory=dict)
@@ -41,9 +45,14 @@ def safe_name(name: str) -> str:
     return name + "_" * (keyword.iskeyword(name) or name in _TAKEN)
 
 
-def macro_name(host: Host, cursor: Cursor) -> str | None:
-    """Return the macro whose use is all of an expression, as in the `N` of `N * 4`."""
-    start, end = cursor.extent.start.offset, cursor.extent.end.offset
-    text = host.parsed.data[start:end] if end - start <= _MAX_MACRO_LENGTH else b""
-    name = text.decode(errors="replace")
-    return name if name in host.macros else None
+def macro_value(host: Host, cursor: Cursor) -> Expression | None:
+    """Return what a macro stands for whose use is all of an expression, as in the `N` of `N * 4`; None if it is not so.
+
+    Everything that a macro expands to has the place of its use, so nothing else of the expression has another place.
+    """
+    offset, _ = spelled_extent(cursor)
+    word = _WORD.match(host.parsed.data, offset)
+    name = word.group().decode() if word else ""
+    if name not in host.macros or any(spelled_extent(below)[0] != offset for below in cursor.walk_preorder()):
+        return None
+    return host.macros[name]

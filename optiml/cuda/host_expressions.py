@@ -10,7 +10,7 @@ from clang.cindex import Cursor, CursorKind, TypeKind
 
 from optiml.cuda.cursors import INTEGERS, constant_value, evaluated, initial_of, unwrapped
 from optiml.cuda.expression_algebra import Expression, Unknown, chosen, simplified
-from optiml.cuda.host import Host, macro_name, safe_name
+from optiml.cuda.host import Host, macro_value, safe_name
 from optiml.cuda.parse import binary_operator, unary_operator
 
 __all__ = ["dim3_extents", "expression"]
@@ -44,9 +44,9 @@ def expression(  # noqa: PLR0911 - one case for each kind of expression
     """
     if depth > _DEPTH:
         raise Unknown(f"line {cursor.location.line}: the value depends on itself")
-    macro = macro_name(host, cursor)
+    macro = macro_value(host, cursor)
     if macro is not None:
-        return ast.Name(macro)
+        return macro
     cursor = unwrapped(cursor)
     kind = cursor.kind
     bound = bound or {}
@@ -116,6 +116,7 @@ def _outside(host: Host, variable: Cursor, why: str) -> Expression:
     host.parameters[variable.hash] = name
     host.outside[name] = (variable.location.line, why)
     host.places[name] = variable.semantic_parent.spelling
+    host.terms[name] = variable.spelling
     return ast.Name(name)
 
 
@@ -184,6 +185,7 @@ def _field(host: Host, variable: Cursor, cursor: Cursor, bound: Bound, depth: in
     if key not in host.fields and name in host.values:
         return value  # another variable of that name is a parameter
     host.fields[key] = name
+    host.terms[name] = f"{variable.spelling}.{cursor.spelling}"
     host.values[name] = value.value
     host.places[name] = variable.semantic_parent.spelling
     return ast.Name(name)
@@ -200,17 +202,12 @@ def _field_value(host: Host, variable: Cursor, cursor: Cursor) -> Cursor:
     initial = initial_of(variable)
     if initial is not None and initial.kind == CursorKind.INIT_LIST_EXPR and cursor.spelling in fields:
         listed = list(initial.get_children())
-        if fields.index(cursor.spelling) < len(listed) and b"." not in _head(host, initial):
+        if fields.index(cursor.spelling) < len(listed) and "." not in host.parsed.source(initial)[:3]:
             return listed[fields.index(cursor.spelling)]
     default = initial_of(cursor.referenced) if cursor.referenced is not None else None
     if default is None:
         raise _unknown(host, cursor)
     return default
-
-
-def _head(host: Host, cursor: Cursor) -> bytes:
-    """Return the first characters of a `{…}`: designated initialisers start with a dot."""
-    return host.parsed.data[cursor.extent.start.offset : cursor.extent.end.offset][:4]
 
 
 def dim3_extents(host: Host, cursor: Cursor, bound: Bound | None = None, depth: int = 0) -> list[Expression]:
@@ -233,9 +230,7 @@ def dim3_extents(host: Host, cursor: Cursor, bound: Bound | None = None, depth: 
     if cursor.kind == CursorKind.VAR_DECL:
         return _dim3_variable(host, cursor, bound, depth)
     if "dim3" in cursor.type.spelling and cursor.kind in {CursorKind.CALL_EXPR, CursorKind.INIT_LIST_EXPR}:
-        given = [
-            c for c in cursor.get_children() if c.kind.is_expression() and c.extent.start.offset != c.extent.end.offset
-        ]
+        given = [c for c in cursor.get_children() if c.kind.is_expression() and host.parsed.source(c)]
         if len(given) == 1 and "dim3" in unwrapped(given[0]).type.spelling:
             return dim3_extents(host, given[0], bound, depth + 1)
         extents = [expression(host, c, bound, depth + 1) for c in given]

@@ -230,7 +230,7 @@ def _runtime_launch(host: Host, call: Cursor, given: list[Cursor]) -> HostLaunch
 
 
 def _configure(host: Host, launch: HostLaunch, grid: Cursor, block: Cursor, rest: list[Cursor]) -> None:
-    rest = [c for c in rest if c.extent.end.offset > c.extent.start.offset]
+    rest = [c for c in rest if host.parsed.source(c)]
     launch.stream = host.parsed.source(rest[1]).strip() if len(rest) > 1 else ""
     try:
         launch.grid = [simplified(e) for e in dim3_extents(host, grid)]

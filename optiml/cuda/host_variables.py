@@ -1,15 +1,17 @@
 """Finds out what is known of a host program's variables: constants, later changes, and what calls pass."""
 
+import ast
 import re
 from collections.abc import Iterator
 
 from clang.cindex import Cursor, CursorKind
 
 from optiml.cuda.cursors import INTEGERS, constant_value, initial_of, unwrapped
+from optiml.cuda.expression_algebra import substituted
 from optiml.cuda.host import Host, safe_name
 from optiml.cuda.parse import Parsed, binary_operator, unary_operator
 from optiml.cuda.pieces import FUNCTIONS, Piece, is_global, words_of
-from optiml.expressions import ExpressionError, evaluate_integer
+from optiml.expressions import evaluate_integer
 
 __all__ = ["host_of"]
 
@@ -28,8 +30,7 @@ def host_of(parsed: Parsed, cut: list[Piece], device: frozenset[str]) -> Host:
         device: every identifier of the device code; a constant that it uses is fixed, and no parameter.
     """
     host = Host(parsed)
-    host.macros = _macros(cut, device)
-    host.values.update(host.macros)
+    _note_macros(host, cut, device)
     cursors = list(_host_cursors(parsed))
     for cursor in cursors:
         _note_change(host, cursor)
@@ -41,28 +42,31 @@ def host_of(parsed: Parsed, cut: list[Piece], device: frozenset[str]) -> Host:
     return host
 
 
-def _macros(cut: list[Piece], device: frozenset[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _note_macros(host: Host, cut: list[Piece], device: frozenset[str]) -> None:
+    """Find the macros that stand for a positive integer, and those that are computed from them."""
     for piece in cut:
         match = _DEFINE.search(piece.text) if piece.kind == "define" else None
         if match is None or match.group(1) in device:
             continue
-        body = re.sub(r"//.*|/\*.*?\*/", "", match.group(2)).strip()
-        value = _macro_value(body)
-        if value is not None and value > 0:
-            found[match.group(1)] = value
-    return found
+        name, body = match.group(1), re.sub(r"//.*|/\*.*?\*/", "", match.group(2)).strip()
+        known = words_of(body) & host.macros.keys()
+        body = re.sub(r"[A-Za-z_]\w*", lambda m: _in_parentheses(host, m.group()), _SUFFIX.sub(r"\1", body))
+        try:
+            value = substituted(ast.parse(body, mode="eval").body, {})
+            number = evaluate_integer(ast.unparse(value), host.values)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            continue
+        if number <= 0 or safe_name(name) != name:
+            continue
+        if known:
+            host.macros[name] = value
+        elif _INTEGER.match(body):
+            host.macros[name] = ast.Name(name)
+            host.values[name] = number
 
 
-def _macro_value(body: str) -> int | None:
-    """Return the value of a macro's body if it is an integer constant."""
-    plain = _SUFFIX.sub(r"\1", body)
-    if not _INTEGER.match(plain):
-        return None
-    try:
-        return evaluate_integer(plain, {})
-    except ExpressionError:
-        return None
+def _in_parentheses(host: Host, name: str) -> str:
+    return f"({ast.unparse(host.macros[name])})" if name in host.macros else name
 
 
 def _host_cursors(parsed: Parsed) -> Iterator[Cursor]:
@@ -140,6 +144,7 @@ def _note_parameter(host: Host, variable: Cursor, device: frozenset[str]) -> Non
         name = safe_name(variable.spelling)
         host.parameters[variable.hash] = name
         host.values[name] = value
+        host.terms[name] = variable.spelling
         parent = variable.semantic_parent
         host.places[name] = parent.spelling if parent.kind in FUNCTIONS else ""
 

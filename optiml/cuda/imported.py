@@ -1,6 +1,7 @@
 """What an imported file says: the data that import, draft and export share."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from optiml.cuda.host_program import HostLaunch
 from optiml.cuda.parse import Parsed
@@ -34,9 +35,15 @@ class Imported:
     problem: problem_pb2.Problem = field(default_factory=problem_pb2.Problem)
     kernel: kernel_pb2.Kernel = field(default_factory=kernel_pb2.Kernel)
     launches: list[HostLaunch] = field(default_factory=list)
-    """The host's launches, parallel to kernel.launches."""
+    """The host's launches, parallel to kernel.launches; empty if the file launches nothing."""
+    repeats: list[list[HostLaunch]] = field(default_factory=list)
+    """For each launch, the other places that launch the same, as in a warm-up or a loop that takes the time."""
+    directory: Path | None = None
+    """Where the file's own headers are."""
     host_names: dict[str, str] = field(default_factory=dict)
     """Buffer's name in the problem → the host's variable."""
+    terms: dict[str, str] = field(default_factory=dict)
+    """Parameter of the problem → what the host writes for it, where that is not its name."""
     places: dict[str, str] = field(default_factory=dict)
     """Parameter of the problem → the host function that declares it; empty if it is known everywhere."""
     missing: list[Missing] = field(default_factory=list)

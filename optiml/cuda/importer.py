@@ -49,7 +49,7 @@ def import_file(text: str, origin: str, kernel: str | None = None, directory: Pa
     _require_text(text, origin)
     parsed = parse_cuda(text, Path(origin).name or "kernel.cu", directory=directory)
     cut = pieces(parsed)
-    result = Imported(origin, text, parsed, cut)
+    result = Imported(origin, text, parsed, cut, directory=directory)
     names = sorted({name for piece in cut if piece.kind == "kernel" for name in piece.names})
     _require_syntax(result)
     if not names:
@@ -121,11 +121,11 @@ def _chosen(
         raise InvalidArgumentError(
             f"{result.origin}: {len(names)} kernels and no launch; name one with --kernel: {', '.join(names)}"
         )
-    unique: dict[tuple[str, str], HostLaunch] = {}
+    unique: dict[tuple[str, str], list[HostLaunch]] = {}
     for launch in launches:
         arguments = ", ".join(buffer_name(host, a) or result.parsed.source(a) for a in launch.arguments)
-        unique.setdefault((launch.kernel, arguments), launch)
-    chosen = list(unique.values())
+        unique.setdefault((launch.kernel, arguments), []).append(launch)
+    chosen = [same[0] for same in unique.values()]
     if len({launch.function.spelling for launch in chosen}) > 1:
         if guess := _branched(chosen) or _versions(host, chosen):
             places = ", ".join(f"{x.function.spelling} (line {x.line})" for x in chosen)
@@ -133,6 +133,7 @@ def _chosen(
     elif len(chosen) > 1 and kernel is not None and (again := _branched(chosen)):
         result.notes.append(f"{again}: the first one, in line {chosen[0].line}, is taken")
         chosen = chosen[:1]
+    result.repeats = [same[1:] for same in unique.values()][: len(chosen)]
     return chosen
 
 

@@ -14,7 +14,15 @@ from pathlib import Path
 
 from clang import cindex
 
-__all__ = ["Diagnostic", "Parsed", "binary_operator", "parse_cuda", "spelled_extent", "unary_operator", "walk"]
+__all__ = [
+    "Diagnostic",
+    "Parsed",
+    "binary_operator",
+    "parse_cuda",
+    "spelled_extent",
+    "unary_operator",
+    "walk",
+]
 
 _INCLUDE = Path(__file__).parent / "include"
 _ARGUMENTS = (
