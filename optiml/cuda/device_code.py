@@ -48,11 +48,13 @@ def device_code(parsed: Parsed, kernels: frozenset[str], *, origin: str, directo
     kept, wanted = _needed(cut, kernels)
     if missing:
         _require_headers(parsed, cut, kept, missing, origin)
+    inside = {word for index in kept if cut[index].kind == "open" for word in cut[index].words}
+    spaces = (inside | wanted | _DEVICE_NAMESPACES) - {"namespace", "using", "inline", "std"}
     result: list[str] = []
     for index, piece in enumerate(cut):
         if piece.kind == "include":
             result.append(_included(piece))
-        elif index in kept or piece.kind == "condition" or _opens_device_names(piece, wanted):
+        elif index in kept or piece.kind == "condition" or _opens(piece, spaces):
             result.append(piece.text)
     text = _PRAGMA_ONCE.sub("", "".join(result))
     while (shorter := _EMPTY_CONDITION.sub("", text)) != text:
@@ -124,11 +126,10 @@ def _braces(cut: list[Piece], kept: set[int]) -> Iterator[int]:
                 yield index
 
 
-def _opens_device_names(piece: Piece, wanted: set[str]) -> bool:
-    """Return whether a piece such as `using namespace nvcuda;` makes device names visible."""
-    if "namespace" not in piece.words or "{" in piece.text or piece.kind not in {"data", "unknown"}:
-        return False
-    return bool(piece.words & (_DEVICE_NAMESPACES | (wanted - {"using", "namespace", "std"})))
+def _opens(piece: Piece, spaces: set[str]) -> bool:
+    """Return whether a piece such as `using namespace nvcuda;` makes names of some namespaces visible."""
+    plain = "namespace" in piece.words and "{" not in piece.text and piece.kind in {"data", "unknown"}
+    return plain and bool(piece.words & spaces)
 
 
 def _included(piece: Piece) -> str:

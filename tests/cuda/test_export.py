@@ -179,15 +179,15 @@ def test_what_cannot_be_mapped_back_is_said_and_the_program_still_compiles(
 ) -> None:
     text = SCALE.replace(
         "int main() {",
-        "void run(float* a, float* b, size_t count) {\n  scale<<<(count + 255) / 256, 256>>>(a, b, count);\n}\n\nint main() {",
+        "void run(float* a, float* b, size_t m) {\n  scale<<<(m + 255) / 256, 256>>>(a, b, m);\n}\nint main() {",
     )
     text = text.replace("  scale<<<(n + 255) / 256, 256>>>(a, b, n);", "  run(a, b, n * 1);")
     imported = _import(text)
     best = _best(imported, FASTER_SCALE, cooperative=True)
-    best.launches[0].grid[0] = "ceil_div(m, 256)"  # no such thing where the launch is
+    best.launches[0].grid[0] = "ceil_div(q, 256)"  # no such thing where the launch is
     exported = export(imported, best, "scale.cu")
     assert len(exported.notes) == 1
-    assert exported.patch.startswith("# the launches could not be rewritten (the host has no 'm'")
+    assert exported.patch.startswith("# the launches could not be rewritten (the host has no 'q'")
     assert "// Launch it so:" in exported.source
     assert _patched(tmp_path, text, exported) == exported.source
     compile_program(exported.source)
