@@ -42,6 +42,8 @@ def simplified(value: Expression) -> Expression:  # noqa: PLR0911 - a table of r
             return right
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=ast.Constant(value=0)):
             return left
+        case ast.BinOp(left=ast.Constant() as left, op=ast.Add(), right=right) if not isinstance(right, ast.Compare):
+            return simplified(ast.BinOp(right, ast.Add(), left))  # constants to the right
         case ast.BinOp(
             left=ast.BinOp(left=left, op=ast.Add(), right=ast.Constant(value=int() as a)),
             op=ast.Sub(),

@@ -28,7 +28,9 @@ def kernel_name(function: Cursor, written: str) -> str:
         if kind == TemplateArgumentKind.TYPE:
             arguments.append(function.get_template_argument_type(index).get_canonical().spelling)
         elif kind == TemplateArgumentKind.INTEGRAL:
-            arguments.append(str(function.get_template_argument_value(index)))
+            signed = function.get_template_argument_value(index)
+            is_true = signed == -1 and function.get_template_argument_unsigned_value(index) == 1
+            arguments.append("true" if is_true else str(signed))
         else:
             return name + written[written.find("<") :] if "<" in written else name
     return f"{name}<{', '.join(arguments)}>"

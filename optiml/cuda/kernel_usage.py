@@ -122,7 +122,10 @@ class _Walk:
             if value is not None:
                 self.visit(value)
             return
-        if cursor.kind == CursorKind.CALL_EXPR:
+        if cursor.kind == CursorKind.VAR_DECL and cursor.type.kind == TypeKind.LVALUEREFERENCE and children:
+            access = unwrapped(children[-1])  # `float& r = p[i]` reads nothing yet
+            children = list(access.get_children())[1:]
+        elif cursor.kind == CursorKind.CALL_EXPR:
             self._call(cursor)
         elif cursor.kind == CursorKind.ARRAY_SUBSCRIPT_EXPR:
             self._index(cursor, children)
