@@ -11,19 +11,17 @@ from optiml.errors import FieldViolation, InvalidArgumentError
 __all__ = ["Reader", "compose"]
 
 _MAX_COMPLAINTS = 100
+_MAX_DEPTH = 16
 
 
 def compose(text: str, origin: str) -> yaml.Node | None:
     """Return the root node of a YAML text; None if it is empty.
 
     Raises:
-        InvalidArgumentError: it is no YAML, or uses anchors, which could make a small file huge.
+        InvalidArgumentError: it is no YAML, uses anchors, or is nested deeply.
     """
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                line = event.start_mark.line + 1 if event.start_mark else 1
-                raise InvalidArgumentError(f"{origin}:{line}: anchors (& and *) are not read here; write it out")
+        _require_flat(text, origin)
         return yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -34,6 +32,18 @@ def compose(text: str, origin: str) -> yaml.Node | None:
         raise InvalidArgumentError(f"{origin}:{line}: holds a character that is not text; remove it") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise InvalidArgumentError(f"{origin}: is not YAML: nested too deeply or malformed; write it flat") from error
+
+
+def _require_flat(text: str, origin: str) -> None:
+    """Refuse anchors, which could make a small file huge, and depth, which takes the parser long."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise InvalidArgumentError(f"{origin}:{line}: anchors (& and *) are not read here; write it out")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise InvalidArgumentError(f"{origin}:{line}: is nested too deeply; write it flat")
 
 
 def _cure(problem: str) -> str:
