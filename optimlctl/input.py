@@ -6,11 +6,10 @@ from pathlib import Path
 import structlog
 
 from optiml.cuda import exporter
-from optiml.cuda.assembly import Imported, Missing
-from optiml.cuda.drafting import draft_problem_file, join, require_complete
+from optiml.cuda.imported import Imported, Missing
 from optiml.cuda.importer import import_file
+from optiml.cuda.submission import draft_problem_file, submission
 from optiml.errors import Error
-from optiml.identity import kernel_id
 from optiml.problem_file import load_problem
 from optiml.v1 import kernel_pb2, problem_pb2
 from optimlctl.launch_comment import with_launches
@@ -59,16 +58,15 @@ def read_input(file: Path, kernel: str, problem: Path | None) -> Input:
     if problem is None and file.with_suffix(".yaml").is_file():
         problem = file.with_suffix(".yaml")
     if problem is None:
-        require_complete(imported)
-        imported.kernel.id = kernel_id(imported.kernel)
-        stated, candidate = imported.problem, imported.kernel
+        given = submission(imported)
         origin = f"problem inferred from {file}; the kernel itself is the reference"
     else:
-        stated, candidate = join(imported, load_problem(read_text(problem, "problem file"), str(problem)), str(problem))
+        given = submission(imported, load_problem(read_text(problem, "problem file"), str(problem)))
         origin = f"problem of {problem}"
+    origin = "; ".join([origin, *given.notes])
     folder = str(file.parent.absolute())
-    submission = Submission(str(file), folder, imported.text, kernel, str(problem) if problem else None)
-    return Input(stated.name, stated, candidate, submission, origin)
+    handed_in = Submission(str(file), folder, imported.text, kernel, str(problem) if problem else None)
+    return Input(given.problem.name, given.problem, given.kernel, handed_in, origin)
 
 
 def _imported(file: Path, text: str, kernel: str) -> Imported:
@@ -91,7 +89,7 @@ def _told(missing: Missing) -> str:
     return f"{missing.field}{where}: {missing.why}; write {missing.hint}"
 
 
-def export(best: kernel_pb2.Kernel, baseline: kernel_pb2.Kernel, submission: Submission | None) -> exporter.Export:
+def export(best: kernel_pb2.Kernel, baseline: kernel_pb2.Kernel, handed_in: Submission | None) -> exporter.Export:
     """Put the best kernel into the person's file.
 
     Without a submission, or if the kernel cannot be put back (a search was paid for: that must not cost its result),
@@ -100,15 +98,15 @@ def export(best: kernel_pb2.Kernel, baseline: kernel_pb2.Kernel, submission: Sub
     Args:
         best: the kernel to put in.
         baseline: the kernel that was handed in: its launches call things as the problem does, `best` likewise.
-        submission: the file; None if it is unknown.
+        handed_in: the file; None if it is unknown.
     """
-    if submission is not None:
-        path = Path(submission.file)
+    if handed_in is not None:
+        path = Path(handed_in.file)
         within = not path.is_absolute() and ".." not in path.parts  # what `patch` accepts
         try:
-            imported = import_file(submission.text, submission.file, submission.kernel or None, Path(submission.folder))
+            imported = import_file(handed_in.text, handed_in.file, handed_in.kernel or None, Path(handed_in.folder))
             imported.kernel.CopyFrom(baseline)
             return exporter.export(imported, best, path.as_posix() if within else path.name)
         except (Error, ValueError, LookupError) as error:
-            _log.warning("not put back into the file", file=submission.file, exc_info=error)
+            _log.warning("not put back into the file", file=handed_in.file, exc_info=error)
     return exporter.Export(with_launches(best), "")

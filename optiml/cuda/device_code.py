@@ -1,126 +1,34 @@
-"""The device-only part of a `.cu` file, and what makes a text unfit to be one.
+"""The device-only part of a `.cu` file.
 
-A file is cut into top-level pieces (declarations and preprocessor lines). A piece is kept if a kernel needs it,
-directly or through other pieces; the user's own text, comments and order stay, so that edits can be patched back.
+A piece of the file is kept if a kernel needs it, directly or through other pieces; the user's own text, comments and
+order stay, so that edits can be patched back. The user's own headers are written out in place.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from clang.cindex import Cursor, CursorKind
-
-from optiml.cuda.parse import Parsed
+from optiml.cuda.candidate_rules import host_code_violations, is_device_header
+from optiml.cuda.parse import Parsed, parse_cuda
+from optiml.cuda.pieces import Piece, is_global, pieces
 from optiml.errors import InvalidArgumentError
 
-__all__ = ["Piece", "device_code", "host_code_violations", "is_global", "pieces"]
+__all__ = ["Piece", "device_code", "device_words", "host_code_violations", "is_global", "pieces", "with_headers"]
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)(?:[^\n\\]|\\(?:\r?\n|.))*", re.MULTILINE)
 _INCLUDE = re.compile(r"#\s*include\s*([<\"])([^>\"\n]+)[>\"]")
-_DEFINE = re.compile(r"#\s*define\s+(\w+)")
-_STRIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
-
-_DEVICE_HEADERS = re.compile(
-    r"(cuda(_runtime|_fp16|_bf16|_fp8|_pipeline|_awbarrier)?\.h|device_launch_parameters\.h|math_constants\.h|mma\.h"
-    r"|cooperative_groups(/\w+)*(\.h)?|cuda/(std/)?\w+|cub/[\w/]+\.cuh|c?(float|limits|stdint|math|stddef)(\.h)?)\Z"
+_IMPLIED = {"cuda_runtime.h", "device_launch_parameters.h", "cuda.h", "cuda_runtime_api.h"}  # nvcc includes them
+_DEVICE_NAMESPACES = {"cooperative_groups", "nvcuda", "wmma", "cuda", "cub"}
+_EMPTY_CONDITION = re.compile(
+    r"^[ \t]*#[ \t]*if[^\n]*\n(?:[ \t\r]*\n|[ \t]*#[ \t]*el[^\n]*\n)*[ \t]*#[ \t]*endif[^\n]*(?:\n|\Z)", re.MULTILINE
 )
-_FUNCTIONS = {CursorKind.FUNCTION_DECL, CursorKind.FUNCTION_TEMPLATE}
+_PRAGMA_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*\n?", re.MULTILINE)
+_UNRESOLVED = re.compile(r"(?:use of undeclared identifier|unknown type name|no template named) '(\w+)'")
+_MAX_HEADERS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One top-level declaration or preprocessor line."""
-
-    start: int
-    """Byte offset; text between pieces belongs to the next one."""
-    end: int
-    line: int
-    names: frozenset[str]
-    """What it declares."""
-    words: frozenset[str]
-    """Every identifier in it."""
-    kind: str
-    """"kernel", "device", "host", "data", "include", "define" or "condition"."""
-    text: str
-
-
-def is_global(cursor: Cursor) -> bool:
-    """Return whether a function or function template is a `__global__` one."""
-    return cursor.kind in _FUNCTIONS and any(c.kind == CursorKind.CUDAGLOBAL_ATTR for c in cursor.get_children())
-
-
-def _is_device(cursor: Cursor) -> bool:
-    return any(c.kind == CursorKind.ANNOTATE_ATTR and c.spelling == "device" for c in cursor.get_children())
-
-
-def _kind(cursor: Cursor) -> str:
-    if cursor.kind in _FUNCTIONS:
-        if is_global(cursor):
-            return "kernel"
-        return "device" if _is_device(cursor) else "host"
-    return "data"
-
-
-def _names(cursor: Cursor) -> frozenset[str]:
-    own = {cursor.spelling} if cursor.spelling else set()
-    if cursor.kind in {CursorKind.ENUM_DECL, CursorKind.NAMESPACE, CursorKind.LINKAGE_SPEC, CursorKind.UNEXPOSED_DECL}:
-        own |= {child.spelling for child in cursor.get_children()}
-    return frozenset(own)
-
-
-def _after_semicolon(data: bytes, offset: int) -> int:
-    match = re.compile(rb"[ \t\r\n]*;").match(data, offset)
-    return match.end() if match else offset
-
-
-def pieces(parsed: Parsed) -> list[Piece]:
-    """Cut a parsed file into its top-level pieces, in order."""
-    data = parsed.text.encode()
-    own = parsed.unit.spelling
-    spans: list[tuple[int, int, int, frozenset[str], str]] = []
-    for cursor in parsed.unit.cursor.get_children():
-        file = cursor.location.file
-        if file is None or file.name != own:
-            continue
-        start, end = cursor.extent.start.offset, _after_semicolon(data, cursor.extent.end.offset)
-        if spans and start < spans[-1][1]:  # `int a, b;` gives two cursors
-            last = spans.pop()
-            spans.append((last[0], max(last[1], end), last[2], last[3] | _names(cursor), last[4]))
-            continue
-        spans.append((start, end, cursor.extent.start.line, _names(cursor), _kind(cursor)))
-    spans += _directives(data, spans)
-    spans.sort()
-    result: list[Piece] = []
-    previous = 0
-    for start, end, line, names, kind in spans:
-        text = data[previous:end].decode(errors="replace")
-        code = data[min(previous, start) : end].decode(errors="replace")
-        words = frozenset(_WORD.findall(_STRIPPED.sub(" ", code)))
-        result.append(Piece(previous, end, line, names, words, kind, text))
-        previous = end
-    return result
-
-
-def _directives(
-    data: bytes, spans: list[tuple[int, int, int, frozenset[str], str]]
-) -> list[tuple[int, int, int, frozenset[str], str]]:
-    found: list[tuple[int, int, int, frozenset[str], str]] = []
-    text = data.decode("latin-1")  # one character a byte, so that offsets agree
-    for match in _DIRECTIVE.finditer(text):
-        if any(start <= match.start() < end for start, end, *_ in spans):
-            continue
-        word = match.group(1)
-        names: frozenset[str] = frozenset()
-        kind = "condition"
-        if word == "include":
-            kind = "include"
-        elif word == "define":
-            kind = "define"
-            define = _DEFINE.search(match.group())
-            names = frozenset({define.group(1)} if define else ())
-        found.append((match.start(), match.end(), text.count("\n", 0, match.start()) + 1, names, kind))
-    return found
+def device_words(cut: list[Piece], kernels: frozenset[str]) -> frozenset[str]:
+    """Return every identifier of what the named kernels need."""
+    return frozenset(_needed(cut, kernels)[1])
 
 
 def device_code(parsed: Parsed, kernels: frozenset[str], *, origin: str, directory: Path | None = None) -> str:
@@ -133,96 +41,115 @@ def device_code(parsed: Parsed, kernels: frozenset[str], *, origin: str, directo
         directory: where the user's own headers are.
 
     Raises:
-        InvalidArgumentError: a kernel needs a header that is not there, or one that is not allowed.
+        InvalidArgumentError: a kernel needs a header that is not there.
     """
-    cut = pieces(parsed)
+    missing: list[tuple[str, int]] = []
+    cut = list(with_headers(pieces(parsed), directory, missing, set()))
+    kept, wanted = _needed(cut, kernels)
+    if missing:
+        _require_headers(parsed, cut, kept, missing, origin)
+    inside = {word for index in kept if cut[index].kind == "open" for word in cut[index].words}
+    spaces = (inside | wanted | _DEVICE_NAMESPACES) - {"namespace", "using", "inline", "std"}
+    result: list[str] = []
+    for index, piece in enumerate(cut):
+        if piece.kind == "include":
+            result.append(_included(piece))
+        elif index in kept or piece.kind == "condition" or _opens(piece, spaces):
+            result.append(piece.text)
+    text = _PRAGMA_ONCE.sub("", "".join(result))
+    while (shorter := _EMPTY_CONDITION.sub("", text)) != text:
+        text = shorter
+    return text.strip("\r\n") + "\n"
+
+
+def with_headers(
+    cut: list[Piece], directory: Path | None, missing: list[tuple[str, int]], seen: set[Path]
+) -> Iterator[Piece]:
+    """Yield the pieces with the user's own headers in place of their `#include`, each header once.
+
+    Args:
+        cut: the pieces of a file.
+        directory: where it is; None reads no header.
+        missing: gets the name and line of each header that is not there.
+        seen: gets the headers that were read.
+    """
+    for piece in cut:
+        match = _INCLUDE.search(piece.text) if piece.kind == "include" else None
+        if match is None or match.group(1) == "<" or is_device_header(match.group(2)):
+            yield piece
+            continue
+        path = _own_header(directory, match.group(2))
+        if path is None:
+            missing.append((match.group(2), piece.line))
+        elif path not in seen and len(seen) < _MAX_HEADERS:
+            seen.add(path)
+            inner = parse_cuda(path.read_text(errors="replace"), path.name, directory=path.parent)
+            yield from with_headers(pieces(inner), path.parent, missing, seen)
+
+
+def _own_header(directory: Path | None, name: str) -> Path | None:
+    """Return the path of a header below the file's folder; what is elsewhere is not read."""
+    if directory is None or Path(name).is_absolute():
+        return None
+    path = (directory / name).resolve()
+    return path if path.is_relative_to(directory.resolve()) and path.is_file() else None
+
+
+def _needed(cut: list[Piece], kernels: frozenset[str]) -> tuple[set[int], set[str]]:
+    """Return the pieces that the kernels need, by index, and every identifier in them."""
     wanted = set(kernels)
     kept: set[int] = set()
     grown = True
     while grown:
         grown = False
         for index, piece in enumerate(cut):
-            if index not in kept and piece.kind != "host" and piece.names & wanted:
-                kept.add(index)
-                wanted |= piece.words
-                grown = True
-    result: list[str] = []
+            if index in kept or piece.kind in {"host", "open", "close"} or not piece.names & wanted:
+                continue
+            if piece.kind == "unknown" and "{" in piece.text:
+                continue
+            kept.add(index)
+            wanted |= piece.words
+            grown = True
+    return kept | set(_braces(cut, kept)), wanted
+
+
+def _braces(cut: list[Piece], kept: set[int]) -> Iterator[int]:
+    """Yield the braces of namespaces that hold something kept."""
+    opened: list[int] = []
     for index, piece in enumerate(cut):
-        if piece.kind == "include":
-            result.append(_included(piece, wanted, origin, directory))
-        elif index in kept or piece.kind == "condition":
-            result.append(piece.text)
-    return _without_empty_conditions("".join(result)).strip("\n") + "\n"
+        if piece.kind == "open":
+            opened.append(index)
+        elif piece.kind == "close" and opened:
+            start = opened.pop()
+            if any(start < inner < index for inner in kept):
+                yield start
+                yield index
 
 
-def _included(piece: Piece, wanted: set[str], origin: str, directory: Path | None) -> str:
+def _opens(piece: Piece, spaces: set[str]) -> bool:
+    """Return whether a piece such as `using namespace nvcuda;` makes names of some namespaces visible."""
+    plain = "namespace" in piece.words and "{" not in piece.text and piece.kind in {"data", "unknown"}
+    return plain and bool(piece.words & spaces)
+
+
+def _included(piece: Piece) -> str:
     match = _INCLUDE.search(piece.text)
-    if match is None:
+    if match is None or match.group(2) in _IMPLIED or not is_device_header(match.group(2)):
         return ""
-    quoted, name = match.group(1) == '"', match.group(2)
-    if _DEVICE_HEADERS.match(name):
-        return "" if name in {"cuda_runtime.h", "device_launch_parameters.h", "cuda.h"} else piece.text
-    if not quoted:
-        return ""  # the host's
-    path = (directory / name) if directory else None
-    if path is None or ".." in Path(name).parts or not path.is_file():
-        raise InvalidArgumentError(
-            f"{origin}:{piece.line}: header {name!r} is not beside the file; put it there or paste what is needed"
-        )
-    text = path.read_text(errors="replace")
-    return text if wanted & set(_WORD.findall(_STRIPPED.sub(" ", text))) else ""
+    return piece.text
 
 
-def _without_empty_conditions(text: str) -> str:
-    empty = re.compile(
-        r"^[ \t]*#[ \t]*if[^\n]*\n(?:[ \t]*\n|[ \t]*#[ \t]*el[^\n]*\n)*[ \t]*#[ \t]*endif[^\n]*(?:\n|\Z)", re.MULTILINE
-    )
-    pragma_once = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*\n", re.MULTILINE)
-    text = pragma_once.sub("", text)
-    while (shorter := empty.sub("", text)) != text:
-        text = shorter
-    return text
-
-
-_FORBIDDEN = (
-    (re.compile(r"#\s*include_next|__has_include|#\s*line\b|#\s*import\b"), "this preprocessor feature is not allowed"),
-    (re.compile(r"%:|\?\?="), "digraphs and trigraphs are not allowed"),
-    (re.compile(r"\.incbin|\.include\b"), "assembler that reads files is not allowed"),
-    (
-        re.compile(r"#\s*pragma\s+(?!unroll|nounroll|once|nv_)\w+|_Pragma"),
-        "only #pragma unroll, once and nv_… are allowed",
-    ),
-    (re.compile(r"\b(constructor|destructor|ifunc|section|weakref|alias)\s*(\(|\))"), "this attribute is not allowed"),
-    (re.compile(r"<<<"), "a launch is host code; launches belong to the launch plan"),
-)
-_ASSEMBLER = re.compile(r"\b(?:asm|__asm__|__asm)\b[^;]*;", re.DOTALL)
-
-
-def host_code_violations(source: str, parsed: Parsed) -> list[str]:
-    """Return why a text is not acceptable as device code; empty if it is.
-
-    Args:
-        source: the text.
-        parsed: `parse_cuda` of that text, without a directory.
-    """
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
-    plain = _STRIPPED.sub(" ", source)
-    found = [why for pattern, why in _FORBIDDEN if pattern.search(plain)]
-    found += [_FORBIDDEN[2][1] for asm in _ASSEMBLER.findall(code) if _FORBIDDEN[2][0].search(asm)]
-    for match in re.finditer(r"#\s*include\b([^\n]*)", code):
-        header = _INCLUDE.match(match.group())
-        if header is None or header.group(1) == '"' or not _DEVICE_HEADERS.match(header.group(2)):
-            found.append(f"#include {match.group(1).strip()} is not allowed; CUDA and libcu++ headers are")
-    for cursor in parsed.unit.cursor.get_children():
-        file = cursor.location.file
-        if file is None or file.name != parsed.unit.spelling:
-            continue
-        if cursor.kind in _FUNCTIONS and cursor.is_definition() and _kind(cursor) == "host" and not _constexpr(cursor):
-            found.append(f"line {cursor.location.line}: {cursor.spelling!r} is host code; only device code is allowed")
-    return list(dict.fromkeys(found))
-
-
-def _constexpr(cursor: Cursor) -> bool:
-    return any(
-        token.spelling in {"constexpr", "consteval"} for token, _ in zip(cursor.get_tokens(), range(6), strict=False)
-    )
+def _require_headers(
+    parsed: Parsed, cut: list[Piece], kept: set[int], missing: list[tuple[str, int]], origin: str
+) -> None:
+    """Complain about a missing header if the kept pieces use a name that nothing declares."""
+    spans = [(p.line, p.line + p.text.lstrip().count("\n")) for i, p in enumerate(cut) if i in kept]
+    header, line = missing[0]
+    for diagnostic in parsed.diagnostics:
+        match = _UNRESOLVED.match(diagnostic.message)
+        inside = any(first <= diagnostic.line <= last for first, last in spans)
+        if match and inside and not match.group(1).startswith("__"):
+            raise InvalidArgumentError(
+                f"{origin}:{line}: header {header!r} is not beside the file, and the kernel needs {match.group(1)!r} "
+                f"(line {diagnostic.line}); put the header there or paste what is needed"
+            )

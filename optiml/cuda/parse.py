@@ -8,19 +8,37 @@ does not stop the parse.
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from clang import cindex
 
-__all__ = ["Diagnostic", "Parsed", "parse_cuda", "spelled_extent", "walk"]
+__all__ = [
+    "Diagnostic",
+    "Parsed",
+    "binary_operator",
+    "parse_cuda",
+    "spelled_extent",
+    "unary_operator",
+    "walk",
+]
 
 _INCLUDE = Path(__file__).parent / "include"
 _ARGUMENTS = (
     "-x", "cuda", "-std=c++17", "--cuda-host-only", "-nocudainc", "-nocudalib", "-Wno-unknown-cuda-version",
-    "-ferror-limit=50", f"-I{_INCLUDE}", "-include", str(_INCLUDE / "optiml_cuda_names.h"),
+    "-ferror-limit=0", f"-I{_INCLUDE}", "-include", str(_INCLUDE / "optiml_cuda_names.h"),
 )  # fmt: skip
+
+
+_KEEP_GOING = 0x200  # CXTranslationUnit_KeepGoing: a missing header must not end the parse
+
+# In the order of CXBinaryOperatorKind and CXUnaryOperatorKind (clang-c/Index.h), which libclang 18's Python lacks.
+_BINARY = (
+    "", ".*", "->*", "*", "/", "%", "+", "-", "<<", ">>", "<=>", "<", ">", "<=", ">=", "==", "!=", "&", "^", "|", "&&",
+    "||", "=", "*=", "/=", "%=", "+=", "-=", "<<=", ">>=", "&=", "^=", "|=", ",",
+)  # fmt: skip
+_UNARY = ("", "++", "--", "++", "--", "&", "*", "+", "-", "~", "!")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +60,25 @@ class Parsed:
     text: str
     diagnostics: tuple[Diagnostic, ...]
     """Errors in the file, and missing headers wherever they are; in order. Warnings are left out."""
+    data: bytes = field(repr=False)
+    """The text in UTF-8: what offsets count in."""
 
     def source(self, cursor: cindex.Cursor) -> str:
         """Return the text that the cursor spans."""
         start, end = spelled_extent(cursor)
-        return self.text.encode()[start:end].decode(errors="replace")
+        return self.data[start:end].decode(errors="replace")
+
+
+def binary_operator(cursor: cindex.Cursor) -> str:
+    """Return the operator of a (compound) assignment or binary expression, as in "+="; empty for anything else."""
+    kind = cindex.conf.lib.clang_getCursorBinaryOperatorKind(cursor)
+    return _BINARY[kind] if kind < len(_BINARY) else ""
+
+
+def unary_operator(cursor: cindex.Cursor) -> str:
+    """Return the operator of a unary expression; empty for anything else."""
+    kind = cindex.conf.lib.clang_getCursorUnaryOperatorKind(cursor)
+    return _UNARY[kind] if kind < len(_UNARY) else ""
 
 
 def spelled_extent(cursor: cindex.Cursor) -> tuple[int, int]:
@@ -79,18 +111,22 @@ def parse_cuda(text: str, name: str = "kernel.cu", *, directory: Path | None = N
     Never raises for bad source: the diagnostics tell, and what could be parsed is there.
     """
     path = str((directory / name) if directory else Path("/nonexistent") / name)
-    unit = _index().parse(path, args=list(_ARGUMENTS), unsaved_files=[(path, text)])
+    unit = _index().parse(path, args=list(_ARGUMENTS), unsaved_files=[(path, text)], options=_KEEP_GOING)
     diagnostics = tuple(
         Diagnostic(
             line=found.location.line if found.location.file and found.location.file.name == path else 0,
             message=found.spelling,
-            fatal=found.severity == cindex.Diagnostic.Fatal,
+            fatal=_is_fatal(found),
         )
         for found in unit.diagnostics
-        if found.severity == cindex.Diagnostic.Fatal
+        if _is_fatal(found)
         or (found.severity == cindex.Diagnostic.Error and found.location.file and found.location.file.name == path)
     )
-    return Parsed(unit, text, diagnostics)
+    return Parsed(unit, text, diagnostics, text.encode(errors="replace"))
+
+
+def _is_fatal(found: cindex.Diagnostic) -> bool:
+    return bool(found.severity == cindex.Diagnostic.Fatal or found.spelling.endswith("file not found"))
 
 
 def walk(cursor: cindex.Cursor, *, own_file_only: bool = True) -> Iterator[cindex.Cursor]:
