@@ -126,14 +126,14 @@ def test_virtual_loss_sends_a_second_leaf_elsewhere() -> None:
 
 
 def test_widening_allows_more_children_with_more_visits() -> None:
-    tree, events = asyncio.run(run_search(task_over(Landscape(moves=30, gains={0: 1.2}, length=20), rounds=100)))
+    tree, events = asyncio.run(run_search(task_over(Landscape(moves=20, gains={0: 1.2}, length=12), rounds=60)))
     replayed = new_tree()
     for event in events:
         apply(replayed, event)
         if event.HasField("edit_evaluated"):
             root = replayed.root
             assert len(root.edges) <= replayed.selection.allowed(root.visits)
-    assert 5 < len(tree.root.edges) < 30
+    assert 5 < len(tree.root.edges) < 20
 
 
 def test_an_event_out_of_order_is_refused() -> None:
