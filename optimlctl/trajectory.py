@@ -166,10 +166,14 @@ def _claim(result: search_pb2.ClaimResult, source: verdict_pb2.Provenance.ValueT
     promised = f"`{name}` {'falls' if falls else 'rises'}"
     if result.absent:
         return f"| - | {promised} | not counted here | |"
-    change = f" ({(result.after / result.before - 1) * 100:+.1f} %)" if result.before else ""
+    change = f" ({_change(result.after / result.before)})" if result.before else ""
     moved = f"{wording.metric_value(name, result.before)} → {wording.metric_value(name, result.after)}{change}"
     origin = wording.provenance(source or verdict_pb2.PROVENANCE_UNSPECIFIED)
     return f"| {'✓' if result.held else '✗'} | {promised} | {moved} | {origin} |"
+
+
+def _change(ratio: float) -> str:
+    return f"{ratio:.3g}x" if ratio >= 2 else f"{(ratio - 1) * 100:+.1f} %"
 
 
 def _tried(optimization: search_pb2.Optimization, rounds: Sequence[Round]) -> str:

@@ -70,14 +70,7 @@ def _uncoalesced(facts: Facts) -> Finding | None:
     ideal = float(facts.element_bytes)
     kind = "load" if metric.endswith("ld") else "store"
     meaning = f"{worst:.3g} sectors a global {kind} request where {ideal:g} would do"
-    # A request of many sectors also occupies L1's tag stage and the memory pipeline, which no share above shows.
-    return Finding(facts.wasted_sectors * min(1.0, max(shares) + _tag_share(facts)), metric, worst, ideal, meaning)
-
-
-def _tag_share(facts: Facts) -> float:
-    """Return the share of the cycles of L1's tag stage if no two sectors of a request share a line: one a cycle."""
-    wasted = None if facts.sectors is None else facts.sectors * facts.wasted_sectors
-    return facts.cycle_share(wasted) or 0.0
+    return Finding(facts.wasted_sectors * min(1.0, max(shares)), metric, worst, ideal, meaning)
 
 
 def _cache(facts: Facts) -> Finding | None:
@@ -133,15 +126,14 @@ def _latency(facts: Facts) -> Finding | None:
     value = facts.metrics.get(metric, facts.seconds * 1e3)
     occupancy = f" at an occupancy of {value:.0f} %" if metric in names else ""
     meaning = f"no part of the device is busy more than {min(1.0, busiest):.0%} of the time{occupancy}: warps wait"
-    return Finding(max(0.0, 1 - busiest), metric, value, 100.0 if occupancy else 0.0, meaning)
+    return Finding(max(0.0, 1 - busiest) * facts.busy, metric, value, 100.0 if occupancy else 0.0, meaning)
 
 
 def _parallelism(facts: Facts) -> Finding | None:
     blocks = facts.get("launch__grid_size")
     if not blocks or facts.model is None:
         return None
-    most = facts.model.multiprocessors
-    idle = 1 - blocks / (-(-blocks // most) * most)
+    most, idle = facts.model.multiprocessors, 1 - facts.busy
     meaning = f"{blocks:.0f} blocks on {most} multiprocessors leave {idle:.0%} of them idle"
     return Finding(idle, "launch__grid_size", blocks, float(most), meaning)
 

@@ -4,6 +4,7 @@ The share of a part of the device (DRAM, a pipe) is the time that it would need 
 part with the largest share limits the kernel; what no part explains is waiting.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ __all__ = ["Facts", "read_facts"]
 
 SECTOR_BYTES = 32
 _SCHEDULERS = 4  # of a multiprocessor; each issues one warp instruction a cycle
+_LINE_SECTORS = 4
+_SCATTERED = 16.0  # sectors a request
 _XU_PER_CYCLE = 0.5  # warp instructions a cycle and multiprocessor: 16 lanes
 _LD_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 _ST_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
@@ -50,10 +53,19 @@ class Facts:
         return None if amount is None else amount / per_second / self.seconds
 
     def cycle_share(self, cycles: float | None) -> float | None:
-        """Return the share of all multiprocessors' cycles, spread evenly over them."""
+        """Return the share of the cycles of those multiprocessors that have work, spread evenly over them."""
         if self.model is None or cycles is None:
             return None
-        return self.rate_share(cycles, self.model.clock_ghz * 1e9 * self.model.multiprocessors)
+        return self.rate_share(cycles, self.model.clock_ghz * 1e9 * self.model.multiprocessors * self.busy)
+
+    @property
+    def busy(self) -> float:
+        """Fraction of the multiprocessors that have work, if each holds one block at a time; 1 if unknown."""
+        blocks = self.get("launch__grid_size")
+        if self.model is None or not blocks:
+            return 1.0
+        most = self.model.multiprocessors
+        return blocks / (-(-blocks // most) * most)
 
     @property
     def dram_bytes(self) -> float | None:
@@ -99,20 +111,39 @@ class Facts:
 
     @property
     def l1_share(self) -> float | None:
-        """Cycles of L1's data stage: four sectors or one shared-memory wavefront a cycle."""
+        """Cycles of L1's tag and data stages: a request, a line, four sectors or one shared wavefront a cycle."""
         wavefronts = self.total(
             "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
             "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
         )
         if self.sectors is None and wavefronts is None:
             return None
-        return self.cycle_share((self.sectors or 0.0) / 4 + (wavefronts or 0.0))
+        computed = self.cycle_share(self._global_cycles + (wavefronts or 0.0))
+        return _larger(computed, self._measured("l1tex__throughput.avg.pct_of_peak_sustained_active"))
+
+    @property
+    def _global_cycles(self) -> float:
+        cycles = 0.0
+        for sectors_name in (_LD_SECTORS, _ST_SECTORS):
+            sectors = self.metrics.get(sectors_name, 0.0)
+            requests = self.metrics.get(sectors_name.replace("sectors", "requests"), 0.0)
+            # Nobody counts lines. Few sectors a request are taken to be neighbours; many, to be a line each.
+            scattered = sectors > _SCATTERED * requests
+            cycles += max(requests, sectors if scattered else sectors / _LINE_SECTORS)
+        return cycles
+
+    def _measured(self, percentage: str) -> float | None:
+        """Return a utilisation that hardware counted, as a share."""
+        if self.provenances.get(percentage) != verdict_pb2.PROVENANCE_MEASURED:
+            return None
+        return self.metrics[percentage] / 100
 
     @property
     def issue_share(self) -> float | None:
         """Warp instructions over the schedulers' issue slots."""
         instructions = self.get("smsp__inst_executed.sum")
-        return self.cycle_share(None if instructions is None else instructions / _SCHEDULERS)
+        computed = self.cycle_share(None if instructions is None else instructions / _SCHEDULERS)
+        return _larger(computed, self._measured("smsp__issue_active.avg.pct_of_peak_sustained_active"))
 
     @property
     def arithmetic_share(self) -> float | None:
@@ -120,8 +151,8 @@ class Facts:
         if self.model is None:
             return None
         pipes = (
-            self.rate_share(self.get("sm__inst_executed_pipe_fma.sum"), self.model.fp32_flops / 64),
-            self.rate_share(self.get("sm__inst_executed_pipe_fp64.sum"), self.model.fp64_flops / 64),
+            self.rate_share(self.get("sm__inst_executed_pipe_fma.sum"), self.model.fp32_flops / 64 * self.busy),
+            self.rate_share(self.get("sm__inst_executed_pipe_fp64.sum"), self.model.fp64_flops / 64 * self.busy),
             self.cycle_share(_divided(self.get("sm__inst_executed_pipe_xu.sum"), _XU_PER_CYCLE)),
         )
         known = [share for share in pipes if share is not None]
@@ -152,7 +183,8 @@ def read_facts(problem: problem_pb2.Problem, evaluation: evaluation_pb2.Evaluati
     except KeyError:
         model = None
     return Facts(
-        metrics={metric.name: metric.value for metric in evaluation.metrics},
+        # A counter that is negative or no number was not read; it counts as absent.
+        metrics={m.name: m.value for m in evaluation.metrics if math.isfinite(m.value) and m.value >= 0},
         provenances={metric.name: metric.provenance for metric in evaluation.metrics},
         seconds=evaluation.timings[0].median_ms / 1e3,
         model=model,
@@ -168,6 +200,10 @@ def _element_bytes(problem: problem_pb2.Problem) -> int:
     except ExpressionError:
         largest = None
     return size_bytes(largest.data_type) if largest is not None else 4
+
+
+def _larger(one: float | None, other: float | None) -> float | None:
+    return max((share for share in (one, other) if share is not None), default=None)
 
 
 def _divided(value: float | None, divisor: float) -> float | None:

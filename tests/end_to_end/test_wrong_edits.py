@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from services.profiler.server import service
 
 from optiml.rpc.channel import open_channel
 from optiml.rpc.server import serving
@@ -16,6 +15,7 @@ from optiml.v1 import (
     profiler_service_pb2_grpc,
     verdict_pb2,
 )
+from services.profiler.server import service
 
 pytestmark = pytest.mark.slow
 

@@ -63,7 +63,7 @@ def test_a_coordinate_of_64_bits_stays_one() -> None:
     ("body", "reason"),
     [
         ("  __shared__ float s[256]; s[threadIdx.x] = x[i]; __syncthreads(); y[i] = s[0];", "work together"),
-        ("  y[i] = x[i] + threadIdx.x;", "more than coordinates"),
+        ("  y[i] = x[i] + threadIdx.x;", "more than the threads' coordinates"),
         ("  for (int k = 0; k < 3; k++) { if (x[i] > k) return; } y[i] = x[i];", "a loop holds a return"),
         ("  int k = i; while (true) { if (x[k] > 0) return; }", "not understood"),
         ("  int k = i; while (*x++ > 0) k++; y[k] = 0;", "`x` would be carried"),

@@ -8,6 +8,7 @@ from services.generator.rewriting.accesses import expressions_of, subexpressions
 from services.generator.rewriting.context import Context, Replacement, apply, indentation
 from services.generator.rewriting.expressions import NotApplicable
 from services.generator.rewriting.planes import inlined
+from services.generator.rewriting.positions import require_coordinates_only
 from services.generator.rewriting.syntax import (
     Array,
     Assign,
@@ -26,7 +27,6 @@ from services.generator.rewriting.threads import Coordinate
 __all__ = ["Repeated", "blocks", "read_repeatable", "require_below", "wrapped"]
 
 _TOGETHER = re.compile(r"__shared__|__sync|__shfl|__ballot|__any|__all|__match|cooperative|__reduce|\basm\b")
-_POSITION = re.compile(r"\b(threadIdx|blockIdx|blockDim|gridDim)\b")
 _LEAVES = re.compile(r"\b(return|goto)\b")
 _64_BITS = {"size_t", "long", "unsigned long", "long long", "unsigned long long", "int64_t", "uint64_t", "ptrdiff_t"}
 
@@ -133,10 +133,7 @@ def read_repeatable(context: Context, axis: str) -> Repeated:
     declared = [found.start for found in flat(function.body) if isinstance(found, Declare)]
     if any(declared.count(start) > 1 for start in places):
         raise NotApplicable("several variables are declared in one statement with a thread's coordinate")
-    offset = function.body_start
-    rest = apply(body, [(start - offset, end - offset, "") for start, end in places.items()])
-    if _POSITION.search(rest):
-        raise NotApplicable("thread numbers are used for more than coordinates")
+    require_coordinates_only(context)
     if not any(found is coordinate.declare for found in function.body):
         raise NotApplicable(f"`{coordinate.name}` is declared inside a block")
     values = {name: value for name, value in context.threads.definitions.items() if name not in context.constants}

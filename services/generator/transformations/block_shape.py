@@ -6,6 +6,7 @@ from optiml.v1.search_pb2 import DIRECTION_INCREASE, Edit
 from optiml.v1.verdict_pb2 import BOTTLENECK_LATENCY, BOTTLENECK_LOW_PARALLELISM, BOTTLENECK_REGISTER_SPILLS
 from services.generator.rewriting.context import Context, apply
 from services.generator.rewriting.expressions import NotApplicable
+from services.generator.rewriting.positions import require_coordinates_only
 from services.generator.rewriting.syntax import Other, flat
 
 __all__ = ["propose"]
@@ -30,6 +31,7 @@ def propose(context: Context) -> list[Edit]:
     body = context.text[context.function.body_start : context.function.end]
     if re.search(r"__shared__|__sync|__shfl|cooperative", body):
         raise NotApplicable("threads of a block work together")
+    require_coordinates_only(context)
     axes = "".join(sorted(found.axis for found in coordinates))
     if axes not in {"x", "xy"}:
         raise NotApplicable("threads are not numbered along x, or x and y, with a bounds check")

@@ -8,6 +8,7 @@ from services.generator.rewriting.accesses import accesses
 from services.generator.rewriting.context import Context, Replacement, apply
 from services.generator.rewriting.expressions import NotApplicable, coefficient
 from services.generator.rewriting.planes import Plane, Side, read_plane
+from services.generator.rewriting.positions import require_coordinates_only
 from services.generator.rewriting.syntax import Declare, Expression
 
 __all__ = ["propose"]
@@ -64,6 +65,7 @@ def propose(context: Context) -> list[Edit]:
         NotApplicable: they do already, or no other numbering of the threads would be better.
     """
     context.require_unshadowed()
+    require_coordinates_only(context)
     plane = read_plane(context)
     if plane.linear:
         fast, slow = plane.sides[1], plane.sides[0]

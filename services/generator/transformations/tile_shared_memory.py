@@ -14,6 +14,7 @@ from optiml.v1.verdict_pb2 import (
 from services.generator.rewriting.context import Context, apply
 from services.generator.rewriting.contractions import Contraction, Operand, read_contraction
 from services.generator.rewriting.planes import inlined, names_in, redeclared, shared_lines, statement_text
+from services.generator.rewriting.positions import require_coordinates_only
 
 __all__ = ["propose"]
 
@@ -194,6 +195,7 @@ def propose(context: Context) -> list[Edit]:
         NotApplicable: the kernel is no contraction over two output coordinates.
     """
     context.require_unshadowed()
+    require_coordinates_only(context)
     context.require_distinct_buffers()
     found = read_contraction(context)
     rows, columns = context.host(found.rows.bound), context.host(found.columns.bound)

@@ -17,6 +17,7 @@ from services.generator.rewriting.planes import (
     shared_lines,
     statement_text,
 )
+from services.generator.rewriting.positions import require_coordinates_only
 from services.generator.rewriting.syntax import Assign, Declare, Statement
 
 __all__ = ["propose"]
@@ -121,6 +122,7 @@ def propose(context: Context) -> list[Edit]:
         NotApplicable: the kernel is no copy between two layouts.
     """
     context.require_unshadowed()
+    require_coordinates_only(context)
     context.require_distinct_buffers()
     plane = read_plane(context)
     _check(plane.work)

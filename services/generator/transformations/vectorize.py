@@ -8,6 +8,7 @@ from services.generator.rewriting.accesses import Access, accesses, expressions_
 from services.generator.rewriting.context import Context, Replacement, apply
 from services.generator.rewriting.expressions import NotApplicable, coefficient
 from services.generator.rewriting.planes import statement_text
+from services.generator.rewriting.positions import require_coordinates_only
 from services.generator.rewriting.syntax import (
     Array,
     Assign,
@@ -15,7 +16,6 @@ from services.generator.rewriting.syntax import (
     Declare,
     Expression,
     For,
-    If,
     Other,
     Return,
     Statement,
@@ -157,6 +157,7 @@ def propose(context: Context) -> list[Edit]:
         NotApplicable: the kernel is not element-wise, or its elements do not fill 16 bytes evenly.
     """
     context.require_unshadowed()
+    require_coordinates_only(context)
     context.require_distinct_buffers()
     row = context.threads.only()
     if row.axis != "x" or context.block()[1:] != ["1", "1"] or len(context.threads.coordinates) > 1:

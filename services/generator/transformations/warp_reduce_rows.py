@@ -18,6 +18,7 @@ from services.generator.rewriting.accesses import (
 )
 from services.generator.rewriting.context import Context, Replacement, apply, indentation
 from services.generator.rewriting.expressions import NotApplicable, coefficient
+from services.generator.rewriting.positions import require_coordinates_only
 from services.generator.rewriting.reductions import Update, read_update
 from services.generator.rewriting.syntax import (
     Array,
@@ -362,6 +363,7 @@ def propose(context: Context) -> list[Edit]:
     if row.axis != "x" or context.block()[1:] != ["1", "1"]:
         raise NotApplicable("rows are not numbered along x alone")
     context.require_unshadowed()
+    require_coordinates_only(context)
     context.require_distinct_buffers()
     rows = _read_rows(context, row)
     _check_rest(tuple(part for part in context.threads.work if not isinstance(part, For)))

@@ -79,7 +79,7 @@ def _argument(e: Emitter, operand: Operand) -> str:
 
 
 def barrier(e: Emitter, parts: list[str]) -> str:
-    """bar and barrier: sync, red and arrive."""
+    """Bar and barrier: sync, red and arrive."""
     modifiers = [p for p in parts[1:] if p not in {"cta", "aligned"}]
     operands = list(e.instruction.operands)
     e.needs_fibres = True
@@ -99,7 +99,7 @@ def barrier(e: Emitter, parts: list[str]) -> str:
     if modifiers[:1] != ["red"] or tuple(modifiers[1:]) not in reductions or len(operands) not in {3, 4}:
         raise e.unsupported()
     kind = modifiers[2]
-    count = e.read(operands[2], "u32") if len(operands) == 4 else "0"  # noqa: PLR2004
+    count = e.read(operands[2], "u32") if len(operands) == 4 else "0"
     reduction = reductions[modifiers[1], kind]
     value = f"rt_barrier(t, {site}, {e.read(operands[1], 'u32')}, {count}, {reduction}, {e.read(operands[-1], 'pred')})"
     return e.write(operands[0], value if kind == "u32" else f"({value} != 0)", kind)

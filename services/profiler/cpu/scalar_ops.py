@@ -47,7 +47,7 @@ def _carry(e: Emitter, name: str, modifiers: list[str], kind: str) -> str:
 
 def mov(e: Emitter, parts: list[str]) -> str:
     """Mov, and its packing and unpacking forms."""
-    if len(parts) != 2:  # noqa: PLR2004
+    if len(parts) != 2:
         raise e.unsupported()
     kind = parts[1]
     target, source = e.instruction.operands
@@ -92,10 +92,10 @@ def cvt(e: Emitter, parts: list[str]) -> str:
     if not {"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "relu"}.issuperset(modifiers):
         raise e.unsupported()
     flags = sum(opcodes.FLAGS[m] for m in modifiers)
-    if target in {"f16x2", "bf16x2"} and source == "f32" and len(operands) == 3:  # noqa: PLR2004
+    if target in {"f16x2", "bf16x2"} and source == "f32" and len(operands) == 3:
         values = f"{e.read(operands[1], 'f32')}, {e.read(operands[2], 'f32')}"
         return e.write(operands[0], f"op_cvt_pair<{target}, {flags}>({values})", target)
-    if len(operands) != 2 or not opcodes.CONVERTIBLE.issuperset((target, source)):  # noqa: PLR2004
+    if len(operands) != 2 or not opcodes.CONVERTIBLE.issuperset((target, source)):
         raise e.unsupported()
     rounded = bool(flags & 3) and not flags & opcodes.FLAGS["rni"]
     if target == "bf16" and source != "f32" and (rounded or source.endswith("64") or "relu" in modifiers):
@@ -133,7 +133,7 @@ def set_(e: Emitter, parts: list[str]) -> str:
     """Compares into all ones or 1.0, also for pairs of halves."""
     comparison, source, target, modifiers = parts[1], parts[-1], parts[-2], parts[2:-2]
     operands = e.instruction.operands
-    if modifiers not in ([], ["ftz"]) or len(operands) != 3 or comparison not in opcodes.COMPARISONS:  # noqa: PLR2004
+    if modifiers not in ([], ["ftz"]) or len(operands) != 3 or comparison not in opcodes.COMPARISONS:
         raise e.unsupported()
     if target not in TAGS or source not in TAGS or "pred" in {source, target}:
         raise e.unsupported()
@@ -162,15 +162,15 @@ def slct(e: Emitter, parts: list[str]) -> str:
 
 
 def _only_type(e: Emitter, parts: list[str]) -> str:
-    if len(parts) != 2 or parts[1] not in TAGS:  # noqa: PLR2004
+    if len(parts) != 2 or parts[1] not in TAGS:
         raise e.unsupported()
     return parts[1]
 
 
 def prmt(e: Emitter, parts: list[str]) -> str:
     """Permutes bytes."""
-    mode = parts[2] if len(parts) == 3 else ""  # noqa: PLR2004
-    if parts[1] != "b32" or mode not in opcodes.PRMT_MODES or len(parts) > 3:  # noqa: PLR2004
+    mode = parts[2] if len(parts) == 3 else ""
+    if parts[1] != "b32" or mode not in opcodes.PRMT_MODES or len(parts) > 3:
         raise e.unsupported()
     target, *sources = e.instruction.operands
     values = ", ".join(e.read(s, "u32") for s in sources)
@@ -179,7 +179,7 @@ def prmt(e: Emitter, parts: list[str]) -> str:
 
 def testp(e: Emitter, parts: list[str]) -> str:
     """Tests a float for a property."""
-    if len(parts) != 3 or parts[1] not in opcodes.TESTS or parts[2] not in {"f32", "f64"}:  # noqa: PLR2004
+    if len(parts) != 3 or parts[1] not in opcodes.TESTS or parts[2] not in {"f32", "f64"}:
         raise e.unsupported()
     target, a = e.instruction.operands
     return e.write(target, f"op_testp<{parts[2]}, {opcodes.TESTS[parts[1]]}>({e.read(a, parts[2])})", "pred")
