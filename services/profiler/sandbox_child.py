@@ -2,8 +2,8 @@
 
 Started as `python -I -S -c … LIFELINE SPECIFICATION`. LIFELINE is the number of a file descriptor whose other end only
 the service holds: when the service asks for the end by a byte, or is itself killed and the descriptor closes, every
-process of the sandbox dies. SPECIFICATION is JSON, see `services.profiler.sandbox`. Only the standard library is imported: this must
-start in milliseconds.
+process of the sandbox dies. SPECIFICATION is JSON, see `services.profiler.sandbox`. Only the standard library is
+imported: this must start in milliseconds.
 """
 
 import contextlib
