@@ -56,8 +56,9 @@ SPECIAL |= {
     "%clusterid.x": "t->ctaid[0]",
     "%cluster_nctarank": "1u",
     "%cluster_ctarank": "0u",
-    "%envreg1": "((u32)t->launch->grid_workspace)",
-    "%envreg2": "((u32)(t->launch->grid_workspace >> 32))",
+    # The address of the workspace for grid-wide barriers, upper half first.
+    "%envreg1": "((u32)(t->launch->grid_workspace >> 32))",
+    "%envreg2": "((u32)t->launch->grid_workspace)",
     "WARP_SZ": "32u",
 }
 SPECIAL_64 = {"%clock64": "rt_clock(t)", "%globaltimer": "rt_global_timer(t)"}
@@ -99,6 +100,8 @@ class Emitter:
         self.merged: dict[int, int] = {}  # see merging.py
         self.passed: set[str] = set()  # labels that were already emitted: a branch to one goes back
         self.calls: set[str] = set()
+        self.sums: dict[str, tuple[str, int]] = {}  # register -> register and constant that it is the sum of
+        self.swapped: set[tuple[str, int]] = set()  # addresses of compare-and-swap, as `place` gives them
         self.barriers = 0
         self.needs_fibres = False
 
@@ -194,6 +197,29 @@ class Emitter:
             return f"((u64)(u32)({self.read(base, 'u32')} + {operand.offset}))"
         value = self.read(base, "u64")
         return f"({value} + (u64)({operand.offset}ll))" if operand.offset else value
+
+    def find_swaps(self) -> None:
+        """Notes which addresses are the target of compare-and-swap."""
+        instructions = [item for item in self.function.body or () if isinstance(item, Instruction)]
+        for item in instructions:
+            match item.opcode.split("."), item.operands:
+                case ["add", "s64" | "u64"], (Register(name), Register(base), Immediate(text)):
+                    self.sums[name] = (base, int(text, 0))
+        for item in instructions:
+            if item.opcode.startswith("atom.") and ".cas" in item.opcode:
+                self.swapped.add(self.place(item.operands[1]))
+
+    def place(self, operand: Operand) -> tuple[str, int]:
+        """An address as register or symbol and constant, with known sums taken apart."""
+        if not isinstance(operand, Address) or isinstance(operand.base, Immediate):
+            return "", 0
+        name, offset = operand.base.name, operand.offset
+        for _ in range(8):
+            base, constant = self.sums.get(name, ("", 0))
+            if not base:
+                break
+            name, offset = base, offset + constant
+        return name, offset
 
     def write(self, operand: Operand, expression: str, kind: str) -> str:
         """C++ statement that assigns a value of PTX type `kind`, widened by the type's signedness."""

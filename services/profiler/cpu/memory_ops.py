@@ -61,6 +61,8 @@ def _fetch(e: Emitter, space: str, order: str, vector: str, source: Operand) -> 
     address = e.address(source)
     if space == "LOCAL":
         return f"local_load<{vector}>(t, {address}, {e.instruction.line})"
+    if order == "WEAK" and e.place(source) in e.swapped:
+        order = "STRONG"  # the first read of a compare-and-swap loop, which finds out if it was stale
     site = e.site(size, space, "LOAD", order)
     return f"{'shared' if space == 'SHARED' else 'global'}_load<H, {vector}>(t, {site}, {address})"
 

@@ -138,6 +138,7 @@ def _function(function: Function, tables: Tables) -> _Translated:
     assert function.body is not None
     e.labels = {item.name: i for i, item in enumerate(function.body) if isinstance(item, Label)}
     e.merged = merged_loads(function.body)
+    e.find_swaps()
     fresh = True  # the next instruction begins a basic block
     for item in function.body:
         if isinstance(item, Label):

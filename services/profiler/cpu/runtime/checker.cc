@@ -148,7 +148,9 @@ void uninitialised(Thread* t, Site* site, u64 address, bool shared, const Alloca
   }
 }
 
-void synchronise(Thread* t, Site* site, u8* host) {
+}  // namespace
+
+void checker_synchronise(Thread* t, Site* site, u8* host) {
   CheckerBlock& clock = *t->block->checker;
   u64 key = (u64)host;
   if (site->access != STORE && !published.empty()) {
@@ -164,8 +166,6 @@ void synchronise(Thread* t, Site* site, u8* host) {
   u16& fences = own.threads[(u16)t->linear];
   fences = std::max(fences, (u16)std::min(t->fences, 65535u));
 }
-
-}  // namespace
 
 void checker_launch() {
   u64 top = 0;
@@ -227,7 +227,7 @@ void checker_access(Thread* t, Site* site, u64 address, u8* host, bool shared, c
   now.site = (u16)(site - state.module->sites);
   bool strong = site->order != WEAK;
   now.flags = strong ? IS_STRONG : 0;
-  if (strong) synchronise(t, site, host);
+  if (strong) checker_synchronise(t, site, host);
   bool same_value = value && memcmp(value, host, site->size) == 0;
   Cell* base = shared ? t->block->checker->cells.data() : cells;
   u64 first = shared ? address - SHARED_START : address - state.request->arena, last = first + site->size - 1;

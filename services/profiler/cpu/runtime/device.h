@@ -24,6 +24,7 @@ constexpr u32 SHARED_START = 1024;
 constexpr u32 SHARED_BYTES_MAX = 227 * 1024;
 constexpr u32 BLOCK_THREADS_MAX = 1024;
 constexpr u32 WARP = 32;
+constexpr u64 GRID_WORKSPACE_BYTES = 4096;
 
 enum Space : u8 { GENERIC = 0, GLOBAL = 1, SHARED = 2, CONSTANT = 3 };
 enum Access : u8 { LOAD = 0, STORE = 1, ATOMIC = 2 };
@@ -55,7 +56,7 @@ struct Launch {
   const u8* params;
   u64 params_bytes;
   i64 fuel;  // back-edges until the clock is looked at
-  u64 grid_workspace;
+  u64 grid_workspace;  // of cooperative launches, GRID_WORKSPACE_BYTES
   bool fibres;
 };
 

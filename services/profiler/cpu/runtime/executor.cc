@@ -350,7 +350,7 @@ extern const Module optiml_module;
 
 // Runs one launch. The caller has checked sizes; nothing here throws.
 void optiml_launch(Request* request, Reply* reply) {
-  static u8 workspace[4096] __attribute__((aligned(256)));
+  static u8 workspace[GRID_WORKSPACE_BYTES] __attribute__((aligned(256)));
   state = State{};
   state.module = &optiml_module;
   state.entry = &optiml_module.entries[request->entry];
@@ -365,7 +365,7 @@ void optiml_launch(Request* request, Reply* reply) {
   launch.fuel = FUEL;
   launch.fibres = state.entry->fibres || request->count;
   memset(workspace, 0, sizeof workspace);
-  launch.grid_workspace = (u64)workspace;
+  launch.grid_workspace = request->cooperative ? (u64)workspace : 0;
   for (u32 i = 0; i < optiml_module.site_count; i++) optiml_module.sites[i].limit = 0;
   if (request->check) checker_launch();
   if (request->count) counters_launch();

@@ -125,6 +125,8 @@ void checker_barrier(Block& block, bool full, const std::vector<u32>& warps);
 void checker_warp(Block& block, u32 warp);
 void checker_access(Thread* t, Site* site, u64 address, u8* host, bool shared, const Allocation* allocation,
                     const void* value);
+// What a strong access does for the order of others.
+void checker_synchronise(Thread* t, Site* site, u8* host);
 
 // Counters.
 void counters_launch();

@@ -43,7 +43,7 @@ void carry_out(Thread* t, const Copy& c) {
   memcpy(target, bytes, c.to->size);
 }
 
-enum Where { IN_GLOBAL, IN_SHARED, ELSEWHERE, NOWHERE };
+enum Where { IN_GLOBAL, IN_SHARED, WORKSPACE, ELSEWHERE, NOWHERE };
 struct Place {
   Where where;
   u8* host;
@@ -66,6 +66,8 @@ Place find(Thread* t, Site* site, u64 a) {
     u64 local = a - (u64)t->local_low, bytes = (u64)(t->local_top - t->local_low);
     if (local < bytes && local + site->size <= bytes) return {ELSEWHERE, (u8*)a, nullptr};
   }
+  u64 workspace = a - t->launch->grid_workspace;
+  if (t->launch->grid_workspace && workspace + site->size <= GRID_WORKSPACE_BYTES) return {WORKSPACE, (u8*)a, nullptr};
   u64 parameter = a - (u64)t->launch->params;
   if (site->access == LOAD && (site->space == GENERIC || site->space == CONSTANT) &&
       parameter < t->launch->params_bytes && parameter + site->size <= t->launch->params_bytes)
@@ -154,7 +156,8 @@ void* rt_access(Thread* t, Site* site, u64 a, const void* value) {
     describe_outside(t, site, a);
     return sunk();
   }
-  if (place.where == ELSEWHERE) return place.host;
+  if (place.where == WORKSPACE && state.request->check && site->order != WEAK) checker_synchronise(t, site, place.host);
+  if (place.where == WORKSPACE || place.where == ELSEWHERE) return place.host;
   bool shared = place.where == IN_SHARED;
   if (place.allocation) {
     site->low = place.allocation->base;
