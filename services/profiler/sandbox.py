@@ -74,6 +74,8 @@ class Child:
         if self.closed:
             return
         self.closed = True
+        with contextlib.suppress(BrokenPipeError):  # it has ended by itself
+            os.write(self.lifeline, b"k")
         os.close(self.lifeline)
         try:
             await asyncio.wait_for(self.process.wait(), _LAST_WORDS_SECONDS)

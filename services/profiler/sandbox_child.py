@@ -1,9 +1,9 @@
 """The supervisor between the service and what it runs: sets limits, runs the steps, lets nothing outlive the service.
 
 Started as `python -I -S -c … LIFELINE SPECIFICATION`. LIFELINE is the number of a file descriptor whose other end only
-the service holds: when it closes, because the service asks for the end or was itself killed, every process of the
-sandbox dies. SPECIFICATION is JSON, see `services.profiler.sandbox`. Only the standard library is imported: this must
-start in milliseconds.
+the service holds: when the service asks for the end by a byte, or is itself killed and the descriptor closes, every
+process of the sandbox dies. SPECIFICATION is JSON, see `services.profiler.sandbox`. Only the standard library is
+imported: this must start in milliseconds.
 """
 
 import contextlib
@@ -99,6 +99,17 @@ def _wait(child: int, lifeline: int) -> int | None:
     return os.waitstatus_to_exitcode(status)
 
 
+def _remove(folder: Path) -> None:
+    """Remove the sandbox's private folder."""
+    for root, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            os.unlink(os.path.join(root, name))  # noqa: PTH108, PTH118 - as os.walk gives them
+        for name in folders:
+            path = Path(root, name)
+            path.unlink() if path.is_symlink() else path.rmdir()
+    folder.rmdir()
+
+
 def main() -> None:
     """Run the steps one after another until one fails, then exit with its status (128 + number for a signal)."""
     lifeline = int(sys.argv[1])
@@ -113,5 +124,7 @@ def main() -> None:
         if status != 0:
             break
     if status is None:
+        if not os.read(lifeline, 1):  # it was cut without a word: nobody else is left to tidy up
+            _remove(Path.cwd())
         os._exit(128 + signal.SIGKILL)
     os._exit(status if status >= 0 else 128 - status)

@@ -126,25 +126,27 @@ async def test_cancelling_kills_the_child(tmp_path: Path) -> None:
 
 
 def test_nothing_outlives_a_service_that_was_killed(tmp_path: Path) -> None:
-    root = Path(sandbox.__file__).parents[2]
+    root, folder = Path(sandbox.__file__).parents[2], tmp_path / "private"
+    folder.mkdir()
     code = f"""
 import asyncio
 from pathlib import Path
 from services.profiler.sandbox import *
-step = Step(["/bin/sh", "-c", "sleep 77 & echo $! > pid; setsid sleep 78 & echo $! >> pid; sleep 79"])
-asyncio.run(run([step], Path({str(tmp_path)!r}), Limits(60, 60)))
+step = Step(["/bin/sh", "-c", "mkdir -p a/b; sleep 77 & echo $! > pid; setsid sleep 78 & echo $! >> pid; sleep 79"])
+asyncio.run(run([step], Path({str(folder)!r}), Limits(60, 60)))
 """
     service = subprocess.Popen([sys.executable, "-c", code], cwd=root)
-    pids = tmp_path / "pid"
+    pids = folder / "pid"
     while not pids.exists() or len(pids.read_text().split()) < 2:
         time.sleep(0.01)
+    orphans = [int(line) for line in pids.read_text().split()]
     service.send_signal(signal.SIGKILL)
     service.wait()
-    orphans = [int(line) for line in pids.read_text().split()]
     deadline = time.monotonic() + 5
-    while any(map(_alive, orphans)) and time.monotonic() < deadline:
+    while (any(map(_alive, orphans)) or folder.exists()) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(map(_alive, orphans))
+    assert not folder.exists()
 
 
 def test_a_link_is_not_read_as_output(tmp_path: Path) -> None:
