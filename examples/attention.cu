@@ -66,13 +66,34 @@ int main() {
 
   const float scale = 0.125f;  // 1 / sqrt(HEAD)
   dim3 grid((S + 127) / 128, heads);
+  cudaEvent_t start, stop;
+  CHECK(cudaEventCreate(&start));
+  CHECK(cudaEventCreate(&stop));
+  CHECK(cudaEventRecord(start));
   attention<<<grid, 128>>>(dq, dk, dv, dout, heads, S, scale);
   CHECK(cudaGetLastError());
+  CHECK(cudaEventRecord(stop));
+  CHECK(cudaEventSynchronize(stop));
+  float ms = 0.0f;
+  CHECK(cudaEventElapsedTime(&ms, start, stop));
   CHECK(cudaMemcpy(o.data(), dout, count * sizeof(float), cudaMemcpyDeviceToHost));
-  printf("O[0] = %f\n", o[0]);
+
+  // one row against the CPU
+  const size_t row = 5 * (size_t)S + 7;
+  std::vector<double> weight(S);
+  double sum = 0.0, expected = 0.0;
+  for (int j = 0; j < S; j++) {
+    double score = 0.0;
+    for (int d = 0; d < HEAD; d++) score += (double)q[row * HEAD + d] * k[((size_t)5 * S + j) * HEAD + d];
+    weight[j] = exp(score * scale);
+    sum += weight[j];
+  }
+  for (int j = 0; j < S; j++) expected += weight[j] / sum * v[((size_t)5 * S + j) * HEAD + 3];
+  const bool right = fabs(o[row * HEAD + 3] - expected) < 1e-4;
+  printf("%s, %.3f ms\n", right ? "right" : "WRONG", ms);
   cudaFree(dq);
   cudaFree(dk);
   cudaFree(dv);
   cudaFree(dout);
-  return 0;
+  return right ? 0 : 1;
 }

@@ -31,12 +31,19 @@ int main() {
 
   dim3 block(16, 16);
   dim3 grid((N + block.x - 1) / block.x, (M + block.y - 1) / block.y);
+  cudaEvent_t start, stop;
+  cudaEventCreate(&start);
+  cudaEventCreate(&stop);
+  cudaEventRecord(start);
   matmul<<<grid, block>>>(d_a, d_b, d_c, M, N, K);
+  cudaEventRecord(stop);
   cudaMemcpy(c.data(), d_c, M * N * sizeof(float), cudaMemcpyDeviceToHost);
 
+  float ms = 0.0f;
+  cudaEventElapsedTime(&ms, start, stop);
   double expected = 0.0;
   for (int k = 0; k < K; k++) expected += double(a[5 * K + k]) * b[k * N + 7];
-  printf("C[5][7] = %f, expected %f\n", c[5 * N + 7], expected);
+  printf("C[5][7] = %f, expected %f; %.3f ms\n", c[5 * N + 7], expected, ms);
   cudaFree(d_a);
   cudaFree(d_b);
   cudaFree(d_c);

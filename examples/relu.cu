@@ -1,4 +1,5 @@
 // y = max(x, 0), one thread per element.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -23,13 +24,16 @@ int main(int argc, char **argv)
     cudaMalloc(&dx, bytes);
     cudaMalloc(&dy, bytes);
     cudaMemcpy(dx, x.data(), bytes, cudaMemcpyHostToDevice);
+    auto start = std::chrono::high_resolution_clock::now();
     relu<<<(n + 255) / 256, 256>>>(dx, dy, n);
+    cudaDeviceSynchronize();
+    auto stop = std::chrono::high_resolution_clock::now();
     cudaMemcpy(y.data(), dy, bytes, cudaMemcpyDeviceToHost);
 
     int wrong = 0;
     for (int i = 0; i < n; i++)
         wrong += y[i] != (x[i] > 0 ? x[i] : 0);
-    printf("%d wrong\n", wrong);
+    printf("%d wrong, %.3f ms\n", wrong, std::chrono::duration<double, std::milli>(stop - start).count());
     cudaFree(dx);
     cudaFree(dy);
     return wrong != 0;

@@ -38,7 +38,9 @@ int main() {
   float ms = 0;
   cudaEventElapsedTime(&ms, start, stop);
   cudaMemcpy(sums.data(), d_sums, sums.size() * sizeof(float), cudaMemcpyDeviceToHost);
-  printf("sums[0] = %f, %f ms\n", sums[0], ms / 10);
+  double expected = 0;
+  for (int column = 0; column < columns; ++column) expected += matrix[17 * columns + column];
+  printf("sums[17] = %f, expected %f; %f ms\n", sums[17], expected, ms / 10);
   cudaFree(d_matrix);
   cudaFree(d_sums);
   return 0;

@@ -1,4 +1,6 @@
 // Softmax over each row, one thread per row.
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -25,12 +27,16 @@ int main() {
   cudaMalloc(&d_in, bytes);
   cudaMalloc(&d_out, bytes);
   cudaMemcpy(d_in, in.data(), bytes, cudaMemcpyHostToDevice);
+  auto t0 = std::chrono::steady_clock::now();
   softmax<<<(ROWS + 255) / 256, 256>>>(d_in, d_out, ROWS, COLS);
   cudaDeviceSynchronize();
+  auto t1 = std::chrono::steady_clock::now();
   cudaMemcpy(out.data(), d_out, bytes, cudaMemcpyDeviceToHost);
   double sum = 0;
-  for (int c = 0; c < COLS; ++c) sum += out[c];
-  printf("row 0 sums to %f\n", sum);
+  for (int c = 0; c < COLS; ++c) sum += exp(in[7 * COLS + c]);
+  double expected = exp(in[7 * COLS + 5]) / sum;
+  printf("out[7][5] = %g, expected %g; ", out[7 * COLS + 5], expected);
+  printf("%.3f ms\n", std::chrono::duration<double, std::milli>(t1 - t0).count());
   cudaFree(d_in);
   cudaFree(d_out);
 }

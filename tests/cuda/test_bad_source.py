@@ -26,7 +26,7 @@ BAD = {
     "host library": ('#include <cstdio>\nvoid f() { puts("__global__"); }\n', r"^a\.cu: no kernel in it"),
     "python": ("import torch\ndef f(x):\n    return x\n", r"^a\.cu:1: .*; this is not CUDA"),
     "prose": ("Please make my kernel fast.\n", r"^a\.cu:1: .*; this is not CUDA"),
-    "missing semicolon": ("__global__ void f(int* x) {\n  int i = 0\n  *x = i;\n}\n", r"^a\.cu:2: expected ';'.*; mend"),
+    "missing semicolon": ("__global__ void f(int* x) {\n  int i = 0\n  x[i] = 1;\n}\n", r"^a\.cu:2: expected ';'.*; m"),
     "missing brace": (KERNEL + "__global__ void g(float* x) {\n  x[0] = 1;\n", r"^a\.cu:4?3?: .*expected '}'.*"),
     "two kernels, no launch": (TWO, r"^a\.cu: 2 kernels and no launch; name one with --kernel: a, b"),
     "two versions": (
