@@ -95,8 +95,10 @@ class Pipeline:
         self._known: OrderedDict[str, evaluation_pb2.Evaluation] = OrderedDict()
 
     async def stop(self) -> None:
-        """End the executor's worker."""
+        """End the workers of the executor and of the checker."""
         await self.executor.stop()
+        if self._checker is not None:
+            await self._checker.stop()
 
     def _begin(self, request: profiler_service_pb2.EvaluateRequest) -> _Work:
         problem, kernel = _identified(request)

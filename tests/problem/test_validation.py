@@ -61,6 +61,7 @@ def test_a_bad_problem_names_the_field(spoil: Callable[[problem_pb2.Problem], ob
 def test_a_problem_without_outputs_has_nothing_to_check() -> None:
     problem = _problem()
     problem.arguments[2].role = problem_pb2.ROLE_IN
+    problem.arguments[2].draw.constant = "0"
     assert [v.field for v in validate_problem(problem)] == ["arguments"]
 
 
