@@ -27,7 +27,7 @@ def _candidates(context: Context) -> dict[str, list[Read]]:
     builtin = {f"{name}.{axis}" for name in ("blockIdx", "blockDim", "threadIdx", "gridDim") for axis in "xyz"}
     found: dict[str, list[Read]] = {}
     for read in reads:
-        if len(read.loops) < 2 or read.access.written or read.access.base in written:
+        if len(read.loops) < 2 or read.conditional or read.access.written or read.access.base in written:
             continue
         if read.access.base not in parameters:
             continue

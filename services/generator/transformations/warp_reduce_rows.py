@@ -16,7 +16,7 @@ from services.generator.rewriting.accesses import (
     expressions_of,
     require_no_side_effects,
 )
-from services.generator.rewriting.context import Context, Replacement, apply, indentation
+from services.generator.rewriting.context import Context, Replacement, apply, indentation, statement_end
 from services.generator.rewriting.expressions import NotApplicable, coefficient
 from services.generator.rewriting.reductions import Update, read_update
 from services.generator.rewriting.syntax import (
@@ -318,7 +318,7 @@ class _Rewriter:
             self.values[name] = "?"
         opening = "".join(f"{line}\n{indent}" for line in before)
         self.changes.append((loop.start, loop.body_start, opening + header))
-        end = _statement_end(text, loop.end)
+        end = statement_end(text, loop.end)
         self.changes.append((end, end, "".join(f"\n{indent}{line}" for line in after)))
 
     def _once(self, statement: Statement) -> None:
@@ -335,7 +335,7 @@ class _Rewriter:
                 if any(isinstance(inner, Assign) and inner.target.kind == "name" for inner in flat((statement,))):
                     raise NotApplicable("a branch writes memory and a variable")
                 self.changes.append((statement.start, statement.start, f"if ({self.lane} == 0) {{ "))
-                end = _statement_end(self.context.text, statement.end)
+                end = statement_end(self.context.text, statement.end)
                 self.changes.append((end, end, " }"))
 
 
@@ -344,12 +344,6 @@ def _is_number(text: str, value: str) -> bool:
         return float(text.strip("() ").rstrip("fFuUlL") or "?") == float(value)
     except ValueError:
         return False
-
-
-def _statement_end(text: str, end: int) -> int:
-    """Return the end of a statement with its semicolon, if it has one."""
-    found = re.compile(r"\s*;").match(text, end)
-    return found.end() if found and text[end - 1] not in "};" else end
 
 
 def propose(context: Context) -> list[Edit]:
