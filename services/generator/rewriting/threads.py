@@ -217,7 +217,9 @@ def read_threads(
                     continue
         work.append(statement)
     known = {
-        name: Coordinate(found.name, found.axis, found.type, found.declare, bounds.get(name), found.uniform, lower.get(name, ()))
+        name: Coordinate(
+            found.name, found.axis, found.type, found.declare, bounds.get(name), found.uniform, lower.get(name, ())
+        )
         for name, found in coordinates.items()
     }
     rest = {name: value for name, value in definitions.items() if name not in known}

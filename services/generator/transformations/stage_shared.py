@@ -97,7 +97,11 @@ def _keep_threads(context: Context, row: Coordinate) -> list[Replacement]:
     if len(threads.guards) != 1 or threads.guards[0].start < row.declare.end:
         raise NotApplicable("there is more than one bounds check")
     same = [found for found in flat(context.function.body) if found.start == row.declare.start]
-    if len(same) > 1 or row.lower or any(found.bound is not None for found in threads.coordinates.values() if found is not row):
+    if (
+        len(same) > 1
+        or row.lower
+        or any(found.bound is not None for found in threads.coordinates.values() if found is not row)
+    ):
         raise NotApplicable("there is more than one bounds check")
     guard = threads.guards[0]
     inside, number = context.fresh("inside"), context.fresh("thread")
@@ -120,14 +124,19 @@ def _keep_threads(context: Context, row: Coordinate) -> list[Replacement]:
         changes.append((guard.start, brace, ""))
     arrays = {parameter.name for parameter in context.function.parameters}
     for statement in flat(threads.work):
-        if isinstance(statement, Assign) and statement.target.kind != "name" and statement.target.names & (
-            arrays | {name for name, value in threads.definitions.items() if "*" in value.type}
+        if (
+            isinstance(statement, Assign)
+            and statement.target.kind != "name"
+            and statement.target.names
+            & (arrays | {name for name, value in threads.definitions.items() if "*" in value.type})
         ):
             changes.append((statement.start, statement.start, f"if ({inside}) "))
     return changes
 
 
-def _tile_loop(context: Context, loop: For, staged: list[_Staged], names: dict[int, str], rows: int) -> list[Replacement]:
+def _tile_loop(
+    context: Context, loop: For, staged: list[_Staged], names: dict[int, str], rows: int
+) -> list[Replacement]:
     """Split the loop into tiles; before each tile the block loads it."""
     text, indent = context.text, indentation(context.text, loop.start)
     first, last, load = context.fresh("first"), context.fresh("last"), context.fresh("load")
