@@ -16,8 +16,8 @@ from services.generator.rewriting.reading import global_functions, read_function
 from services.generator.rewriting.syntax import Function
 from services.generator.transformations import (
     block_shape,
-    coalesce,
     cache_in_registers,
+    coalesce,
     qualify_pointers,
     stage_shared,
     tile_shared_memory,
@@ -68,7 +68,9 @@ def _functions(kernel: kernel_pb2.Kernel) -> tuple[dict[str, Function], str]:
     parsed = parse_cuda(kernel.source)
     functions = read_functions(parsed)
     missing = next((found for found in parsed.diagnostics if found.fatal), None)
-    if missing is not None:  # a header of the machine's; what was understood without it may be enough
+    if (
+        missing is not None and "file not found" in missing.message
+    ):  # a header of the machine's; what was understood without it may be enough
         return functions, "" if functions else f"line {missing.line}: {missing.message}"
     if parsed.diagnostics:
         first = parsed.diagnostics[0]

@@ -17,7 +17,7 @@ class GeneratorServicer(generator_service_pb2_grpc.GeneratorServiceServicer):
     def __init__(self) -> None:
         self._parser = asyncio.Lock()
 
-    async def Propose(  # type: ignore[override]  # the stubs type only blocking servicers
+    async def Propose(
         self,
         request: generator_service_pb2.ProposeRequest,
         context: grpc.aio.ServicerContext[generator_service_pb2.ProposeRequest, generator_service_pb2.ProposeResponse],

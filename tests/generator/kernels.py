@@ -48,7 +48,8 @@ LAYER_NORM = kernel(
     """
 #define EPSILON 1e-5f
 extern "C" __global__ void layer_norm(const float* __restrict__ in, const float* __restrict__ gamma,
-                                      const float* __restrict__ beta, float* __restrict__ out, size_t rows, size_t width) {
+                                      const float* __restrict__ beta, float* __restrict__ out, size_t rows,
+                                      size_t width) {
   size_t r = threadIdx.x + (size_t)blockIdx.x * blockDim.x;
   if (r >= rows) return;
   const float* line = in + r * width;
@@ -135,7 +136,8 @@ __global__ void gemm_nt(const float* __restrict__ p, const float* __restrict__ q
   r[i * n + j] = activate(v);
 }
 """,
-    "gemm_nt", "ceil_div(M, 16);ceil_div(N, 16)", "16;16", "A;B;C;D;unsigned:M;unsigned:N;unsigned:K;float:alpha;float:beta",
+    "gemm_nt", "ceil_div(M, 16);ceil_div(N, 16)", "16;16",
+    "A;B;C;D;unsigned:M;unsigned:N;unsigned:K;float:alpha;float:beta",
 )  # fmt: skip
 
 GEMM_LINEAR = kernel(

@@ -4,7 +4,8 @@ Transformations that do not understand a kernel as written are tried on its plai
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from clang.cindex import Cursor, CursorKind
 
@@ -146,6 +147,10 @@ def _inline_accessors(text: str, parsed: Parsed) -> str:
     return apply(text, changes)
 
 
+def _replaced(given: Mapping[str, str], match: re.Match[str]) -> str:
+    return given.get(match[0], match[0])
+
+
 def _make_concrete(text: str, parsed: Parsed, kernel: kernel_pb2.Kernel) -> str:
     """Write out the one instance of each template that is launched; the launches are renamed."""
     changes = []
@@ -161,7 +166,8 @@ def _make_concrete(text: str, parsed: Parsed, kernel: kernel_pb2.Kernel) -> str:
         head = re.compile(r"template\s*<[^<>]*>\s*").match(text, start)
         if head is None or len(names) != len(values) or not all(re.fullmatch(r"[\w ]+", value) for value in values):
             continue
-        new = re.sub(r"[A-Za-z_]\w*", lambda match: dict(zip(names, values, strict=True)).get(match[0], match[0]),
+        given = dict(zip(names, values, strict=True))
+        new = re.sub(r"[A-Za-z_]\w*", partial(_replaced, given),
                      text[head.end() : end])  # fmt: skip
         changes.append((start, end, new))
         for launch in kernel.launches:

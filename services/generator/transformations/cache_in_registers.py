@@ -118,7 +118,8 @@ def propose(context: Context) -> list[Edit]:
             apply(context.text, changes),
             transformation=NAME,
             title="Vectors that each thread reads repeatedly are kept in registers",
-            rationale="The same elements were read from memory in every step of an outer loop, with neighbouring threads "
+            rationale="The same elements were read from memory in every step of an outer loop, with "
+            "neighbouring threads "
             "far apart; registers need one read and no address arithmetic.",
             precondition=f"Not written by the kernel, of constant length, and independent of the outer loops: "
             f"{', '.join(told)}",

@@ -163,9 +163,9 @@ def _tile_loop(
     header = f"\n{indent}".join(lines)
     changes: list[Replacement] = [(loop.start, loop.body_start, header)]
     for found in staged:
-        for read in found.reads:
-            expression = read.access.expression
-            place = f"{names[id(found)]}[{loop.variable} - {first}][{read.loops[-1].variable}]"
+        for one in found.reads:
+            expression = one.access.expression
+            place = f"{names[id(found)]}[{loop.variable} - {first}][{one.loops[-1].variable}]"
             changes.append((expression.start, expression.end, place))
     end = statement_end(text, loop.end)
     changes.append((end, end, f"\n{indent}}}"))
@@ -214,7 +214,8 @@ def propose(context: Context) -> list[Edit]:
             transformation=NAME,
             parameters={"rows": str(rows)},
             title=f"Tiles of {rows} rows in shared memory, loaded by the whole block",
-            rationale="Every thread of a block read the same rows from global memory; loaded once into shared memory, in "
+            rationale="Every thread of a block read the same rows from global memory; loaded once into shared "
+            "memory, in "
             "order and together, they come with less latency and fewer requests.",
             precondition="The same for all threads: "
             + ", ".join(sorted({f"`{found.reads[0].access.expression.text}`" for found in staged})),
