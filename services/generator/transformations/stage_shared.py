@@ -123,14 +123,12 @@ def _keep_threads(context: Context, row: Coordinate) -> list[Replacement]:
             raise NotApplicable("the bounds check has no braces")
         changes.append((guard.start, brace, ""))
     arrays = {parameter.name for parameter in context.function.parameters}
-    for statement in flat(threads.work):
-        if (
-            isinstance(statement, Assign)
-            and statement.target.kind != "name"
-            and statement.target.names
-            & (arrays | {name for name, value in threads.definitions.items() if "*" in value.type})
-        ):
-            changes.append((statement.start, statement.start, f"if ({inside}) "))
+    arrays |= {name for name, value in threads.definitions.items() if "*" in value.type}
+    changes.extend(
+        (statement.start, statement.start, f"if ({inside}) ")
+        for statement in flat(threads.work)
+        if isinstance(statement, Assign) and statement.target.kind != "name" and statement.target.names & arrays
+    )
     return changes
 
 
@@ -169,8 +167,8 @@ def _tile_loop(
             changes.append((expression.start, expression.end, place))
     end = statement_end(text, loop.end)
     changes.append((end, end, f"\n{indent}}}"))
-    for match in re.finditer(r"\n(?=[^\n#])", text[loop.body_start : end]):  # one level deeper
-        changes.append((loop.body_start + match.end(), loop.body_start + match.end(), "  "))
+    starts = [loop.body_start + match.end() for match in re.finditer(r"\n(?=[^\n#])", text[loop.body_start : end])]
+    changes.extend((place, place, "  ") for place in starts)  # one level deeper
     return changes
 
 
