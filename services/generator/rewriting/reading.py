@@ -81,7 +81,9 @@ class _Reader:
                 return found
         return self._make(cursor, "other", "", operands)
 
-    def _operation(self, cursor: Cursor, children: list[Cursor], operands: tuple[Expression, ...]) -> Expression | None:
+    def _operation(  # noqa: PLR0911 - one return for each form
+        self, cursor: Cursor, children: list[Cursor], operands: tuple[Expression, ...]
+    ) -> Expression | None:
         start, end = self._extent(cursor)
         match cursor.kind:
             case CursorKind.BINARY_OPERATOR | CursorKind.COMPOUND_ASSIGNMENT_OPERATOR if len(operands) == 2:
@@ -142,6 +144,8 @@ class _Reader:
                 yield self._if(cursor)
             case CursorKind.FOR_STMT:
                 yield self._for(cursor)
+            case CursorKind.UNEXPOSED_STMT if (loop := _under_pragma(cursor)) is not None:
+                yield self._for(loop)
             case CursorKind.RETURN_STMT if not list(cursor.get_children()):
                 yield Return(start, end)
             case kind if kind.is_expression():
@@ -231,6 +235,11 @@ class _Reader:
                 body_start = self._extent(children[3])[0]
                 return For(variable, of, first, relation, bound, width, body, start, end, body_start)
         return self._other(cursor)
+
+
+def _under_pragma(cursor: Cursor) -> Cursor | None:
+    """Return the loop that a pragma such as `#pragma unroll` stands before."""
+    return next((child for child in cursor.get_children() if child.kind == CursorKind.FOR_STMT), None)
 
 
 def _step(variable: str, operator: str, value: Expression) -> Expression | None:
