@@ -3,4 +3,4 @@
 import os
 
 # gRPC's C core writes its own notes to standard error unless told otherwise before it is loaded.
-os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -16,6 +16,7 @@ from optimlctl.result_folder import write_result
 from optimlctl.submissions import Submission
 from optimlctl.summary import summarize
 from optimlctl.trajectory import as_json, as_markdown
+from optimlctl.users_lines import in_users_lines
 
 __all__ = ["deliver", "exit_code", "result_files"]
 
@@ -55,9 +56,7 @@ async def deliver(
         for line in _lines(optimization, out):
             typer.echo(printable(line))
     if optimization.HasField("failure"):
-        typer.echo(f"error: {one_line(optimization.failure.message)}", err=True)
-        if optimization.failure.log and not quiet:
-            typer.echo("\n".join(printable(line) for line in optimization.failure.log.splitlines()), err=True)
+        _tell_failure(optimization, submission, quiet=quiet)
     return exit_code(optimization)
 
 
@@ -68,7 +67,7 @@ def result_files(
 
     `best.patch` is left out if nothing was kept, since an empty patch does not apply, or if the source file is unknown.
     """
-    exported = export(optimization.best, submission) if optimization.chain else None
+    exported = export(optimization.best, optimization.baseline, submission) if optimization.chain else None
     unchanged = submission.text if submission else optimization.baseline.source
     file = submission.file if submission else f"{optimization.problem.name or 'kernel'}.cu"
     problem_file = submission.problem_file if submission else None
@@ -85,8 +84,18 @@ def result_files(
 def exit_code(optimization: search_pb2.Optimization) -> ExitCode:
     """Return the exit code that tells how the optimization ended."""
     if optimization.HasField("failure"):
-        return of_failed_baseline(optimization.failure.verdict)
+        return of_failed_baseline(optimization.failure.verdict, optimization.failure.reason)
     return ExitCode.FAILED if optimization.state == search_pb2.OPTIMIZATION_STATE_FAILED else ExitCode.DONE
+
+
+def _tell_failure(optimization: search_pb2.Optimization, submission: Submission | None, *, quiet: bool) -> None:
+    message, log = optimization.failure.message, optimization.failure.log
+    if submission is not None:
+        code = optimization.baseline.source
+        message, log = (in_users_lines(text, code, submission.file, submission.text) for text in (message, log))
+    typer.echo(f"error: {one_line(message)}", err=True)
+    if log and not quiet:
+        typer.echo("\n".join(printable(line) for line in log.splitlines()), err=True)
 
 
 def _has_results(optimization: search_pb2.Optimization) -> bool:

@@ -5,7 +5,7 @@ from enum import IntEnum
 import grpc
 
 from optiml import errors
-from optiml.v1 import verdict_pb2
+from optiml.v1 import errors_pb2, verdict_pb2
 
 __all__ = ["ExitCode", "of_error", "of_failed_baseline"]
 
@@ -43,8 +43,20 @@ _BASELINE_FAILURES = frozenset(
 )
 
 
-def of_failed_baseline(verdict: verdict_pb2.Verdict.ValueType) -> ExitCode:
-    """Return the exit code for an input kernel with this verdict, which is not OK."""
+def of_failed_baseline(
+    verdict: verdict_pb2.Verdict.ValueType,
+    reason: errors_pb2.ErrorReason.ValueType = errors_pb2.ERROR_REASON_UNSPECIFIED,
+) -> ExitCode:
+    """Return the exit code for an input kernel with this verdict, which is not OK.
+
+    Args:
+        verdict: the kernel's, or INTERNAL.
+        reason: why a service refused the request itself, if one did.
+    """
+    if reason == errors_pb2.ERROR_REASON_INVALID_ARGUMENT:
+        return ExitCode.INVALID_INPUT
+    if reason == errors_pb2.ERROR_REASON_UPSTREAM_UNAVAILABLE:
+        return ExitCode.UNREACHABLE
     if verdict in _BASELINE_FAILURES:
         return ExitCode.BASELINE_FAILED
     if verdict == verdict_pb2.VERDICT_REJECTED_SOURCE:

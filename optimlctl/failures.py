@@ -20,20 +20,20 @@ class CommandError(Exception):
 
 
 _WRITE_CURES = {
-    errno.EACCES: "choose another folder with --out, or make this one writable",
-    errno.EPERM: "choose another folder with --out, or make this one writable",
-    errno.EROFS: "the file system is read-only; choose another folder with --out",
-    errno.ENOSPC: "the disk is full; free some space or choose another folder with --out",
-    errno.EDQUOT: "your disk quota is used up; free some space or choose another folder with --out",
-    errno.EFBIG: "the limit on file sizes (ulimit -f) is too low; raise it or choose another folder with --out",
-    errno.ENOTDIR: "a part of the path is a file; choose another folder with --out",
-    errno.EEXIST: "a file of that name is in the way; choose another folder with --out",
+    errno.EACCES: "make it writable, or choose another place with {option}",
+    errno.EPERM: "make it writable, or choose another place with {option}",
+    errno.EROFS: "choose another place with {option}",
+    errno.ENOSPC: "free some space, or choose another place with {option}",
+    errno.EDQUOT: "free some space, or choose another place with {option}",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f), or choose another place with {option}",
+    errno.ENOTDIR: "a part of the path is a file; choose another place with {option}",
+    errno.ENOENT: "make its folder first, or choose another place with {option}",
 }
 
 
-def write_error(error: OSError, what: str, where: object) -> CommandError:
-    """Return the error that tells why `what` could not be written to `where`."""
-    cure = _WRITE_CURES.get(error.errno or 0, "choose another place with --out")
+def write_error(error: OSError, what: str, where: object, option: str = "--out") -> CommandError:
+    """Return the error that tells why `what` could not be written to `where`, and which option names another place."""
+    cure = _WRITE_CURES.get(error.errno or 0, "choose another place with {option}").format(option=option)
     return CommandError(f"cannot write {what} to {where}: {error.strerror or error}; {cure}")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import structlog
 
 from optiml.cuda import exporter
-from optiml.cuda.assembly import Imported
+from optiml.cuda.assembly import Imported, Missing
 from optiml.cuda.drafting import draft_problem_file, join, require_complete
 from optiml.cuda.importer import import_file
 from optiml.errors import Error
@@ -83,21 +83,31 @@ def draft(file: Path, kernel: str) -> Draft:
         InvalidArgumentError: it holds no kernel, or leaves a choice that nobody made.
     """
     imported = _imported(file, read_text(file, "CUDA source file"), kernel)
-    missing = [f"{m.field} (line {m.line}): {m.why}; write {m.hint}" for m in imported.missing]
-    return Draft(draft_problem_file(imported), missing)
+    return Draft(draft_problem_file(imported), [_told(missing) for missing in imported.missing])
 
 
-def export(best: kernel_pb2.Kernel, submission: Submission | None) -> exporter.Export:
+def _told(missing: Missing) -> str:
+    where = f" (line {missing.line})" if missing.line else ""
+    return f"{missing.field}{where}: {missing.why}; write {missing.hint}"
+
+
+def export(best: kernel_pb2.Kernel, baseline: kernel_pb2.Kernel, submission: Submission | None) -> exporter.Export:
     """Put the best kernel into the person's file.
 
     Without a submission, or if the kernel cannot be put back (a search was paid for: that must not cost its result),
     the source is the device code with its launches in a comment, and the patch is empty.
+
+    Args:
+        best: the kernel to put in.
+        baseline: the kernel that was handed in: its launches call things as the problem does, `best` likewise.
+        submission: the file; None if it is unknown.
     """
     if submission is not None:
         path = Path(submission.file)
         within = not path.is_absolute() and ".." not in path.parts  # what `patch` accepts
         try:
             imported = import_file(submission.text, submission.file, submission.kernel or None, Path(submission.folder))
+            imported.kernel.CopyFrom(baseline)
             return exporter.export(imported, best, path.as_posix() if within else path.name)
         except (Error, ValueError, LookupError) as error:
             _log.warning("not put back into the file", file=submission.file, exc_info=error)

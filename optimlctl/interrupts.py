@@ -30,6 +30,8 @@ def interrupts() -> Iterator[asyncio.Event]:
             if sys.stdout.isatty():
                 sys.stdout.write(_SHOW_CURSOR)
                 sys.stdout.flush()
+            sys.stderr.write("left at once; if the search still runs, `optimlctl cancel ID` ends it\n")
+            sys.stderr.flush()
             os._exit(ExitCode.INTERRUPTED)
         first.set()
 

@@ -55,7 +55,9 @@ async def local_stack(part: Part = Part.ALL, *, listen: str | None = None) -> As
             start = {Part.ALL: _all, Part.STORE: _store, Part.PROFILER: _profiler}[part]
             address = await stack.enter_async_context(start(folder, listen or f"unix:{folder / 'optiml.sock'}"))
         except OSError as error:
-            raise CommandError(f"cannot start the services here: {error}") from error
+            cure = "; is another one running there? Choose another address with --listen" if listen else ""
+            reason = str(error).partition("; set GRPC_VERBOSITY")[0]  # a hint for people who debug gRPC
+            raise CommandError(f"cannot start the services: {reason}{cure}") from error
         yield address
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from optimlctl.failures import write_error
 
-__all__ = ["RESULT_FILES", "check_writable", "write_result"]
+__all__ = ["RESULT_FILES", "check_writable", "write_file", "write_result"]
 
 RESULT_FILES = ("best.cu", "best.patch", "trajectory.json", "trajectory.md")
 _PROBE_BYTES = 1 << 20  # a result takes tens to hundreds of kilobytes
@@ -64,6 +64,17 @@ def write_result(folder: Path, files: Mapping[str, str]) -> None:
             shutil.rmtree(staged, ignore_errors=True)
     except OSError as error:
         raise write_error(error, "results", folder) from error
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write one file whole, over one that exists.
+
+    Raises:
+        OSError: it could not be written; what was there before is unchanged.
+    """
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.absolute().parent) as folder:
+        _write_durably(Path(folder) / path.name, text)
+        (Path(folder) / path.name).replace(path)
 
 
 def _publish(staged: Path, folder: Path, *, existed: bool) -> None:

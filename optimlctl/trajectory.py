@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToJson
 
 from optiml.v1 import search_pb2, verdict_pb2
 from optimlctl import wording
@@ -24,7 +24,8 @@ def as_json(optimization: search_pb2.Optimization, events: Sequence[search_pb2.E
         "format": "optiml-trajectory/1",
         "summary": summarize(optimization),
         "rounds": [_round(ended) for ended in read_rounds(events)],
-        "optimization": MessageToDict(optimization, preserving_proto_field_name=True),
+        # Sorted, since maps of a message have no order: the same search gives the same bytes.
+        "optimization": json.loads(MessageToJson(optimization, preserving_proto_field_name=True, sort_keys=True)),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -165,10 +166,14 @@ def _claim(result: search_pb2.ClaimResult, source: verdict_pb2.Provenance.ValueT
     promised = f"`{name}` {'falls' if falls else 'rises'}"
     if result.absent:
         return f"| - | {promised} | not counted here | |"
-    change = f" ({(result.after / result.before - 1) * 100:+.1f} %)" if result.before else ""
+    change = f" ({_change(result.after / result.before)})" if result.before else ""
     moved = f"{wording.metric_value(name, result.before)} → {wording.metric_value(name, result.after)}{change}"
     origin = wording.provenance(source or verdict_pb2.PROVENANCE_UNSPECIFIED)
     return f"| {'✓' if result.held else '✗'} | {promised} | {moved} | {origin} |"
+
+
+def _change(ratio: float) -> str:
+    return f"{ratio:.3g}x" if ratio >= 2 else f"{(ratio - 1) * 100:+.1f} %"
 
 
 def _tried(optimization: search_pb2.Optimization, rounds: Sequence[Round]) -> str:

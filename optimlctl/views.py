@@ -203,8 +203,7 @@ def round_line(ended: Round, limit: int) -> str:
 def finished_line(event: search_pb2.Finished) -> str:
     """Return how the search ended, one line."""
     state = search_pb2.OptimizationState.Name(event.state).removeprefix("OPTIMIZATION_STATE_").lower()
-    because = event.failure.message if event.HasField("failure") else event.stop_reason
-    return f"{state}: {because}" if because else state
+    return f"{state}: {event.stop_reason}" if event.stop_reason else state  # a failure is told as the error
 
 
 def _recent_line(ended: Round, limit: int) -> Text:

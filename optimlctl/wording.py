@@ -80,5 +80,5 @@ def metric_value(name: str, value: float) -> str:
     number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     if known is None or not known.unit:
         return number
-    plural = "" if known.unit in {"%", "ns"} or value == 1 else "s"
+    plural = "" if known.unit in {"%", "ns", "ms", "s"} or value == 1 else "s"
     return f"{number} {known.unit}{plural}"

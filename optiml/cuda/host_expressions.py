@@ -313,7 +313,7 @@ def _same(a: Expression, b: Expression) -> bool:
     return ast.unparse(a) == ast.unparse(b)
 
 
-def simplified(value: Expression) -> Expression:  # noqa: PLR0911 - a table of rewrites
+def simplified(value: Expression) -> Expression:
     """Fold constants and write rounding-up divisions as `ceil_div`; the parts are simplified already."""
     match value:
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
@@ -350,7 +350,7 @@ def simplified(value: Expression) -> Expression:  # noqa: PLR0911 - a table of r
     return value
 
 
-def _folded(a: float, op: ast.operator, b: float, whole: Expression) -> Expression:  # noqa: PLR0911 - as above
+def _folded(a: float, op: ast.operator, b: float, whole: Expression) -> Expression:
     match op:
         case ast.Add():
             return ast.Constant(a + b)

@@ -23,13 +23,14 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from optiml.v1 import errors_pb2 as optiml_dot_v1_dot_errors__pb2
 from optiml.v1 import evaluation_pb2 as optiml_dot_v1_dot_evaluation__pb2
 from optiml.v1 import kernel_pb2 as optiml_dot_v1_dot_kernel__pb2
 from optiml.v1 import problem_pb2 as optiml_dot_v1_dot_problem__pb2
 from optiml.v1 import verdict_pb2 as optiml_dot_v1_dot_verdict__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16optiml/v1/search.proto\x12\toptiml.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aoptiml/v1/evaluation.proto\x1a\x16optiml/v1/kernel.proto\x1a\x17optiml/v1/problem.proto\x1a\x17optiml/v1/verdict.proto\"\xa5\x01\n\tDiagnosis\x12)\n\nbottleneck\x18\x01 \x01(\x0e\x32\x15.optiml.v1.Bottleneck\x12\x10\n\x08severity\x18\x02 \x01(\x01\x12%\n\x08\x65vidence\x18\x03 \x03(\x0b\x32\x13.optiml.v1.Evidence\x12\x0f\n\x07summary\x18\x04 \x01(\t\x12#\n\x04\x61lso\x18\x05 \x03(\x0e\x32\x15.optiml.v1.Bottleneck\"x\n\x08\x45vidence\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x12\x11\n\tthreshold\x18\x03 \x01(\x01\x12\x0f\n\x07meaning\x18\x04 \x01(\t\x12)\n\nprovenance\x18\x05 \x01(\x0e\x32\x15.optiml.v1.Provenance\"@\n\x05\x43laim\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\'\n\tdirection\x18\x02 \x01(\x0e\x32\x14.optiml.v1.Direction\"\xba\x02\n\x04\x45\x64it\x12\x16\n\x0etransformation\x18\x01 \x01(\t\x12\x33\n\nparameters\x18\x02 \x03(\x0b\x32\x1f.optiml.v1.Edit.ParametersEntry\x12\r\n\x05title\x18\x03 \x01(\t\x12\x11\n\trationale\x18\x04 \x01(\t\x12\x14\n\x0cprecondition\x18\x05 \x01(\t\x12&\n\x07targets\x18\x06 \x03(\x0e\x32\x15.optiml.v1.Bottleneck\x12 \n\x06\x63laims\x18\x07 \x03(\x0b\x32\x10.optiml.v1.Claim\x12!\n\x06kernel\x18\x08 \x01(\x0b\x32\x11.optiml.v1.Kernel\x12\r\n\x05prior\x18\t \x01(\x01\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"k\n\x0b\x43laimResult\x12\x1f\n\x05\x63laim\x18\x01 \x01(\x0b\x32\x10.optiml.v1.Claim\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\x01\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\x01\x12\x0c\n\x04held\x18\x04 \x01(\x08\x12\x0e\n\x06\x61\x62sent\x18\x05 \x01(\x08\"w\n\tJudgement\x12\x14\n\x0cplausibility\x18\x01 \x01(\x01\x12\x0f\n\x07support\x18\x02 \x01(\x01\x12&\n\x06\x63laims\x18\x03 \x03(\x0b\x32\x16.optiml.v1.ClaimResult\x12\x0c\n\x04veto\x18\x04 \x01(\x08\x12\r\n\x05words\x18\x05 \x01(\t\"T\n\x06Reward\x12\x0c\n\x04time\x18\x01 \x01(\x01\x12\r\n\x05proxy\x18\x02 \x01(\x01\x12\r\n\x05judge\x18\x03 \x01(\x01\x12\x0f\n\x07penalty\x18\x04 \x01(\x01\x12\r\n\x05total\x18\x05 \x01(\x01\".\n\x06\x42udget\x12\x0e\n\x06rounds\x18\x01 \x01(\x05\x12\x14\n\x0cwall_seconds\x18\x02 \x01(\x01\"\xbe\x01\n\x0eSearchSettings\x12!\n\x06\x62udget\x18\x01 \x01(\x0b\x32\x11.optiml.v1.Budget\x12\x0c\n\x04seed\x18\x02 \x01(\x04\x12%\n\x06\x64\x65vice\x18\x03 \x01(\x0e\x32\x15.optiml.v1.DeviceKind\x12\x13\n\x0b\x65xploration\x18\x04 \x01(\x01\x12\x13\n\x0bweight_time\x18\x05 \x01(\x01\x12\x14\n\x0cweight_proxy\x18\x06 \x01(\x01\x12\x14\n\x0cweight_judge\x18\x07 \x01(\x01\"L\n\x07\x46\x61ilure\x12#\n\x07verdict\x18\x01 \x01(\x0e\x32\x12.optiml.v1.Verdict\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0b\n\x03log\x18\x03 \x01(\t\"\xfe\x04\n\x0cOptimization\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12#\n\x07problem\x18\x03 \x01(\x0b\x32\x12.optiml.v1.Problem\x12#\n\x08\x62\x61seline\x18\x04 \x01(\x0b\x32\x11.optiml.v1.Kernel\x12+\n\x08settings\x18\x05 \x01(\x0b\x32\x19.optiml.v1.SearchSettings\x12+\n\x05state\x18\x06 \x01(\x0e\x32\x1c.optiml.v1.OptimizationState\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0bstop_reason\x18\t \x01(\t\x12#\n\x07\x66\x61ilure\x18\n \x01(\x0b\x32\x12.optiml.v1.Failure\x12\x0e\n\x06rounds\x18\x0b \x01(\x05\x12\x13\n\x0b\x65valuations\x18\x0c \x01(\x05\x12#\n\x05\x63hain\x18\r \x03(\x0b\x32\x14.optiml.v1.ChainLink\x12\x1f\n\x04\x62\x65st\x18\x0e \x01(\x0b\x32\x11.optiml.v1.Kernel\x12\x32\n\x13\x62\x61seline_evaluation\x18\x0f \x01(\x0b\x32\x15.optiml.v1.Evaluation\x12.\n\x0f\x62\x65st_evaluation\x18\x10 \x01(\x0b\x32\x15.optiml.v1.Evaluation\x12)\n\ncomparison\x18\x11 \x01(\x0b\x32\x15.optiml.v1.Comparison\x12\x15\n\rlast_sequence\x18\x12 \x01(\x03\"\xbf\x02\n\tChainLink\x12\x0c\n\x04node\x18\x01 \x01(\x05\x12\x1d\n\x04\x65\x64it\x18\x02 \x01(\x0b\x32\x0f.optiml.v1.Edit\x12\'\n\tdiagnosis\x18\x03 \x01(\x0b\x32\x14.optiml.v1.Diagnosis\x12\'\n\tjudgement\x18\x04 \x01(\x0b\x32\x14.optiml.v1.Judgement\x12-\n\x0e\x61gainst_parent\x18\x05 \x01(\x0b\x32\x15.optiml.v1.Comparison\x12/\n\x10\x61gainst_baseline\x18\x06 \x01(\x0b\x32\x15.optiml.v1.Comparison\x12)\n\x0emetrics_before\x18\x07 \x03(\x0b\x32\x11.optiml.v1.Metric\x12(\n\rmetrics_after\x18\x08 \x03(\x0b\x32\x11.optiml.v1.Metric\"\x9c\x03\n\x05\x45vent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x07started\x18\x03 \x01(\x0b\x32\x12.optiml.v1.StartedH\x00\x12:\n\x12\x62\x61seline_evaluated\x18\x04 \x01(\x0b\x32\x1c.optiml.v1.BaselineEvaluatedH\x00\x12\x32\n\x0enode_diagnosed\x18\x05 \x01(\x0b\x32\x18.optiml.v1.NodeDiagnosedH\x00\x12\x32\n\x0e\x65\x64its_proposed\x18\x06 \x01(\x0b\x32\x18.optiml.v1.EditsProposedH\x00\x12\x32\n\x0e\x65\x64it_evaluated\x18\x07 \x01(\x0b\x32\x18.optiml.v1.EditEvaluatedH\x00\x12\'\n\x08\x66inished\x18\x08 \x01(\x0b\x32\x13.optiml.v1.FinishedH\x00\x12\'\n\x08progress\x18\t \x01(\x0b\x32\x13.optiml.v1.ProgressH\x00\x42\x06\n\x04kind\"\x1f\n\x07Started\x12\x14\n\x0corchestrator\x18\x01 \x01(\t\">\n\x11\x42\x61selineEvaluated\x12)\n\nevaluation\x18\x01 \x01(\x0b\x32\x15.optiml.v1.Evaluation\"F\n\rNodeDiagnosed\x12\x0c\n\x04node\x18\x01 \x01(\x05\x12\'\n\tdiagnosis\x18\x02 \x01(\x0b\x32\x14.optiml.v1.Diagnosis\"=\n\rEditsProposed\x12\x0c\n\x04node\x18\x01 \x01(\x05\x12\x1e\n\x05\x65\x64its\x18\x02 \x03(\x0b\x32\x0f.optiml.v1.Edit\"\xaf\x02\n\rEditEvaluated\x12\r\n\x05round\x18\x01 \x01(\x05\x12\x0e\n\x06parent\x18\x02 \x01(\x05\x12\x0c\n\x04\x65\x64it\x18\x03 \x01(\x05\x12\x0c\n\x04node\x18\x04 \x01(\x05\x12)\n\nevaluation\x18\x05 \x01(\x0b\x32\x15.optiml.v1.Evaluation\x12-\n\x0e\x61gainst_parent\x18\x06 \x01(\x0b\x32\x15.optiml.v1.Comparison\x12/\n\x10\x61gainst_baseline\x18\x07 \x01(\x0b\x32\x15.optiml.v1.Comparison\x12\'\n\tjudgement\x18\x08 \x01(\x0b\x32\x14.optiml.v1.Judgement\x12!\n\x06reward\x18\t \x01(\x0b\x32\x11.optiml.v1.Reward\x12\x0c\n\x04kept\x18\n \x01(\x08\"q\n\x08\x46inished\x12+\n\x05state\x18\x01 \x01(\x0e\x32\x1c.optiml.v1.OptimizationState\x12\x13\n\x0bstop_reason\x18\x02 \x01(\t\x12#\n\x07\x66\x61ilure\x18\x03 \x01(\x0b\x32\x12.optiml.v1.Failure\"\'\n\x08Progress\x12\x0c\n\x04what\x18\x01 \x01(\t\x12\r\n\x05stage\x18\x02 \x01(\t*V\n\tDirection\x12\x19\n\x15\x44IRECTION_UNSPECIFIED\x10\x00\x12\x16\n\x12\x44IRECTION_DECREASE\x10\x01\x12\x16\n\x12\x44IRECTION_INCREASE\x10\x02*\xda\x01\n\x11OptimizationState\x12\"\n\x1eOPTIMIZATION_STATE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aOPTIMIZATION_STATE_PENDING\x10\x01\x12\x1e\n\x1aOPTIMIZATION_STATE_RUNNING\x10\x02\x12 \n\x1cOPTIMIZATION_STATE_SUCCEEDED\x10\x03\x12\x1d\n\x19OPTIMIZATION_STATE_FAILED\x10\x04\x12 \n\x1cOPTIMIZATION_STATE_CANCELLED\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16optiml/v1/search.proto\x12\toptiml.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16optiml/v1/errors.proto\x1a\x1aoptiml/v1/evaluation.proto\x1a\x16optiml/v1/kernel.proto\x1a\x17optiml/v1/problem.proto\x1a\x17optiml/v1/verdict.proto\"\xa5\x01\n\tDiagnosis\x12)\n\nbottleneck\x18\x01 \x01(\x0e\x32\x15.optiml.v1.Bottleneck\x12\x10\n\x08severity\x18\x02 \x01(\x01\x12%\n\x08\x65vidence\x18\x03 \x03(\x0b\x32\x13.optiml.v1.Evidence\x12\x0f\n\x07summary\x18\x04 \x01(\t\x12#\n\x04\x61lso\x18\x05 \x03(\x0e\x32\x15.optiml.v1.Bottleneck\"x\n\x08\x45vidence\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\x12\x11\n\tthreshold\x18\x03 \x01(\x01\x12\x0f\n\x07meaning\x18\x04 \x01(\t\x12)\n\nprovenance\x18\x05 \x01(\x0e\x32\x15.optiml.v1.Provenance\"@\n\x05\x43laim\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\'\n\tdirection\x18\x02 \x01(\x0e\x32\x14.optiml.v1.Direction\"\xba\x02\n\x04\x45\x64it\x12\x16\n\x0etransformation\x18\x01 \x01(\t\x12\x33\n\nparameters\x18\x02 \x03(\x0b\x32\x1f.optiml.v1.Edit.ParametersEntry\x12\r\n\x05title\x18\x03 \x01(\t\x12\x11\n\trationale\x18\x04 \x01(\t\x12\x14\n\x0cprecondition\x18\x05 \x01(\t\x12&\n\x07targets\x18\x06 \x03(\x0e\x32\x15.optiml.v1.Bottleneck\x12 \n\x06\x63laims\x18\x07 \x03(\x0b\x32\x10.optiml.v1.Claim\x12!\n\x06kernel\x18\x08 \x01(\x0b\x32\x11.optiml.v1.Kernel\x12\r\n\x05prior\x18\t \x01(\x01\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"k\n\x0b\x43laimResult\x12\x1f\n\x05\x63laim\x18\x01 \x01(\x0b\x32\x10.optiml.v1.Claim\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\x01\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\x01\x12\x0c\n\x04held\x18\x04 \x01(\x08\x12\x0e\n\x06\x61\x62sent\x18\x05 \x01(\x08\"w\n\tJudgement\x12\x14\n\x0cplausibility\x18\x01 \x01(\x01\x12\x0f\n\x07support\x18\x02 \x01(\x01\x12&\n\x06\x63laims\x18\x03 \x03(\x0b\x32\x16.optiml.v1.ClaimResult\x12\x0c\n\x04veto\x18\x04 \x01(\x08\x12\r\n\x05words\x18\x05 \x01(\t\"T\n\x06Reward\x12\x0c\n\x04time\x18\x01 \x01(\x01\x12\r\n\x05proxy\x18\x02 \x01(\x01\x12\r\n\x05judge\x18\x03 \x01(\x01\x12\x0f\n\x07penalty\x18\x04 \x01(\x01\x12\r\n\x05total\x18\x05 \x01(\x01\".\n\x06\x42udget\x12\x0e\n\x06rounds\x18\x01 \x01(\x05\x12\x14\n\x0cwall_seconds\x18\x02 \x01(\x01\"\xbe\x01\n\x0eSearchSettings\x12!\n\x06\x62udget\x18\x01 \x01(\x0b\x32\x11.optiml.v1.Budget\x12\x0c\n\x04seed\x18\x02 \x01(\x04\x12%\n\x06\x64\x65vice\x18\x03 \x01(\x0e\x32\x15.optiml.v1.DeviceKind\x12\x13\n\x0b\x65xploration\x18\x04 \x01(\x01\x12\x13\n\x0bweight_time\x18\x05 \x01(\x01\x12\x14\n\x0cweight_proxy\x18\x06 \x01(\x01\x12\x14\n\x0cweight_judge\x18\x07 \x01(\x01\"t\n\x07\x46\x61ilure\x12#\n\x07verdict\x18\x01 \x01(\x0e\x32\x12.optiml.v1.Verdict\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0b\n\x03log\x18\x03 \x01(\t\x12&\n\x06reason\x18\x04 \x01(\x0e\x32\x16.optiml.v1.ErrorReason\"\xfe\x04\n\x0cOptimization\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12#\n\x07problem\x18\x03 \x01(\x0b\x32\x12.optiml.v1.Problem\x12#\n\x08\x62\x61seline\x18\x04 \x01(\x0b\x32\x11.optiml.v1.Kernel\x12+\n\x08settings\x18\x05 \x01(\x0b\x32\x19.optiml.v1.SearchSettings\x12+\n\x05state\x18\x06 \x01(\x0e\x32\x1c.optiml.v1.OptimizationState\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0bstop_reason\x18\t \x01(\t\x12#\n\x07\x66\x61ilure\x18\n \x01(\x0b\x32\x12.optiml.v1.Failure\x12\x0e\n\x06rounds\x18\x0b \x01(\x05\x12\x13\n\x0b\x65valuations\x18\x0c \x01(\x05\x12#\n\x05\x63hain\x18\r \x03(\x0b\x32\x14.optiml.v1.ChainLink\x12\x1f\n\x04\x62\x65st\x18\x0e \x01(\x0b\x32\x11.optiml.v1.Kernel\x12\x32\n\x13\x62\x61seline_evaluation\x18\x0f \x01(\x0b\x32\x15.optiml.v1.Evaluation\x12.\n\x0f\x62\x65st_evaluation\x18\x10 \x01(\x0b\x32\x15.optiml.v1.Evaluation\x12)\n\ncomparison\x18\x11 \x01(\x0b\x32\x15.optiml.v1.Comparison\x12\x15\n\rlast_sequence\x18\x12 \x01(\x03\"\xbf\x02\n\tChainLink\x12\x0c\n\x04node\x18\x01 \x01(\x05\x12\x1d\n\x04\x65\x64it\x18\x02 \x01(\x0b\x32\x0f.optiml.v1.Edit\x12\'\n\tdiagnosis\x18\x03 \x01(\x0b\x32\x14.optiml.v1.Diagnosis\x12\'\n\tjudgement\x18\x04 \x01(\x0b\x32\x14.optiml.v1.Judgement\x12-\n\x0e\x61gainst_parent\x18\x05 \x01(\x0b\x32\x15.optiml.v1.Comparison\x12/\n\x10\x61gainst_baseline\x18\x06 \x01(\x0b\x32\x15.optiml.v1.Comparison\x12)\n\x0emetrics_before\x18\x07 \x03(\x0b\x32\x11.optiml.v1.Metric\x12(\n\rmetrics_after\x18\x08 \x03(\x0b\x32\x11.optiml.v1.Metric\"\x9c\x03\n\x05\x45vent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x07started\x18\x03 \x01(\x0b\x32\x12.optiml.v1.StartedH\x00\x12:\n\x12\x62\x61seline_evaluated\x18\x04 \x01(\x0b\x32\x1c.optiml.v1.BaselineEvaluatedH\x00\x12\x32\n\x0enode_diagnosed\x18\x05 \x01(\x0b\x32\x18.optiml.v1.NodeDiagnosedH\x00\x12\x32\n\x0e\x65\x64its_proposed\x18\x06 \x01(\x0b\x32\x18.optiml.v1.EditsProposedH\x00\x12\x32\n\x0e\x65\x64it_evaluated\x18\x07 \x01(\x0b\x32\x18.optiml.v1.EditEvaluatedH\x00\x12\'\n\x08\x66inished\x18\x08 \x01(\x0b\x32\x13.optiml.v1.FinishedH\x00\x12\'\n\x08progress\x18\t \x01(\x0b\x32\x13.optiml.v1.ProgressH\x00\x42\x06\n\x04kind\"\x1f\n\x07Started\x12\x14\n\x0corchestrator\x18\x01 \x01(\t\">\n\x11\x42\x61selineEvaluated\x12)\n\nevaluation\x18\x01 \x01(\x0b\x32\x15.optiml.v1.Evaluation\"F\n\rNodeDiagnosed\x12\x0c\n\x04node\x18\x01 \x01(\x05\x12\'\n\tdiagnosis\x18\x02 \x01(\x0b\x32\x14.optiml.v1.Diagnosis\"=\n\rEditsProposed\x12\x0c\n\x04node\x18\x01 \x01(\x05\x12\x1e\n\x05\x65\x64its\x18\x02 \x03(\x0b\x32\x0f.optiml.v1.Edit\"\xaf\x02\n\rEditEvaluated\x12\r\n\x05round\x18\x01 \x01(\x05\x12\x0e\n\x06parent\x18\x02 \x01(\x05\x12\x0c\n\x04\x65\x64it\x18\x03 \x01(\x05\x12\x0c\n\x04node\x18\x04 \x01(\x05\x12)\n\nevaluation\x18\x05 \x01(\x0b\x32\x15.optiml.v1.Evaluation\x12-\n\x0e\x61gainst_parent\x18\x06 \x01(\x0b\x32\x15.optiml.v1.Comparison\x12/\n\x10\x61gainst_baseline\x18\x07 \x01(\x0b\x32\x15.optiml.v1.Comparison\x12\'\n\tjudgement\x18\x08 \x01(\x0b\x32\x14.optiml.v1.Judgement\x12!\n\x06reward\x18\t \x01(\x0b\x32\x11.optiml.v1.Reward\x12\x0c\n\x04kept\x18\n \x01(\x08\"q\n\x08\x46inished\x12+\n\x05state\x18\x01 \x01(\x0e\x32\x1c.optiml.v1.OptimizationState\x12\x13\n\x0bstop_reason\x18\x02 \x01(\t\x12#\n\x07\x66\x61ilure\x18\x03 \x01(\x0b\x32\x12.optiml.v1.Failure\"\'\n\x08Progress\x12\x0c\n\x04what\x18\x01 \x01(\t\x12\r\n\x05stage\x18\x02 \x01(\t*V\n\tDirection\x12\x19\n\x15\x44IRECTION_UNSPECIFIED\x10\x00\x12\x16\n\x12\x44IRECTION_DECREASE\x10\x01\x12\x16\n\x12\x44IRECTION_INCREASE\x10\x02*\xda\x01\n\x11OptimizationState\x12\"\n\x1eOPTIMIZATION_STATE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aOPTIMIZATION_STATE_PENDING\x10\x01\x12\x1e\n\x1aOPTIMIZATION_STATE_RUNNING\x10\x02\x12 \n\x1cOPTIMIZATION_STATE_SUCCEEDED\x10\x03\x12\x1d\n\x19OPTIMIZATION_STATE_FAILED\x10\x04\x12 \n\x1cOPTIMIZATION_STATE_CANCELLED\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,50 +39,50 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EDIT_PARAMETERSENTRY']._loaded_options = None
   _globals['_EDIT_PARAMETERSENTRY']._serialized_options = b'8\001'
-  _globals['_DIRECTION']._serialized_start=3552
-  _globals['_DIRECTION']._serialized_end=3638
-  _globals['_OPTIMIZATIONSTATE']._serialized_start=3641
-  _globals['_OPTIMIZATIONSTATE']._serialized_end=3859
-  _globals['_DIAGNOSIS']._serialized_start=173
-  _globals['_DIAGNOSIS']._serialized_end=338
-  _globals['_EVIDENCE']._serialized_start=340
-  _globals['_EVIDENCE']._serialized_end=460
-  _globals['_CLAIM']._serialized_start=462
-  _globals['_CLAIM']._serialized_end=526
-  _globals['_EDIT']._serialized_start=529
-  _globals['_EDIT']._serialized_end=843
-  _globals['_EDIT_PARAMETERSENTRY']._serialized_start=794
-  _globals['_EDIT_PARAMETERSENTRY']._serialized_end=843
-  _globals['_CLAIMRESULT']._serialized_start=845
-  _globals['_CLAIMRESULT']._serialized_end=952
-  _globals['_JUDGEMENT']._serialized_start=954
-  _globals['_JUDGEMENT']._serialized_end=1073
-  _globals['_REWARD']._serialized_start=1075
-  _globals['_REWARD']._serialized_end=1159
-  _globals['_BUDGET']._serialized_start=1161
-  _globals['_BUDGET']._serialized_end=1207
-  _globals['_SEARCHSETTINGS']._serialized_start=1210
-  _globals['_SEARCHSETTINGS']._serialized_end=1400
-  _globals['_FAILURE']._serialized_start=1402
-  _globals['_FAILURE']._serialized_end=1478
-  _globals['_OPTIMIZATION']._serialized_start=1481
-  _globals['_OPTIMIZATION']._serialized_end=2119
-  _globals['_CHAINLINK']._serialized_start=2122
-  _globals['_CHAINLINK']._serialized_end=2441
-  _globals['_EVENT']._serialized_start=2444
-  _globals['_EVENT']._serialized_end=2856
-  _globals['_STARTED']._serialized_start=2858
-  _globals['_STARTED']._serialized_end=2889
-  _globals['_BASELINEEVALUATED']._serialized_start=2891
-  _globals['_BASELINEEVALUATED']._serialized_end=2953
-  _globals['_NODEDIAGNOSED']._serialized_start=2955
-  _globals['_NODEDIAGNOSED']._serialized_end=3025
-  _globals['_EDITSPROPOSED']._serialized_start=3027
-  _globals['_EDITSPROPOSED']._serialized_end=3088
-  _globals['_EDITEVALUATED']._serialized_start=3091
-  _globals['_EDITEVALUATED']._serialized_end=3394
-  _globals['_FINISHED']._serialized_start=3396
-  _globals['_FINISHED']._serialized_end=3509
-  _globals['_PROGRESS']._serialized_start=3511
-  _globals['_PROGRESS']._serialized_end=3550
+  _globals['_DIRECTION']._serialized_start=3616
+  _globals['_DIRECTION']._serialized_end=3702
+  _globals['_OPTIMIZATIONSTATE']._serialized_start=3705
+  _globals['_OPTIMIZATIONSTATE']._serialized_end=3923
+  _globals['_DIAGNOSIS']._serialized_start=197
+  _globals['_DIAGNOSIS']._serialized_end=362
+  _globals['_EVIDENCE']._serialized_start=364
+  _globals['_EVIDENCE']._serialized_end=484
+  _globals['_CLAIM']._serialized_start=486
+  _globals['_CLAIM']._serialized_end=550
+  _globals['_EDIT']._serialized_start=553
+  _globals['_EDIT']._serialized_end=867
+  _globals['_EDIT_PARAMETERSENTRY']._serialized_start=818
+  _globals['_EDIT_PARAMETERSENTRY']._serialized_end=867
+  _globals['_CLAIMRESULT']._serialized_start=869
+  _globals['_CLAIMRESULT']._serialized_end=976
+  _globals['_JUDGEMENT']._serialized_start=978
+  _globals['_JUDGEMENT']._serialized_end=1097
+  _globals['_REWARD']._serialized_start=1099
+  _globals['_REWARD']._serialized_end=1183
+  _globals['_BUDGET']._serialized_start=1185
+  _globals['_BUDGET']._serialized_end=1231
+  _globals['_SEARCHSETTINGS']._serialized_start=1234
+  _globals['_SEARCHSETTINGS']._serialized_end=1424
+  _globals['_FAILURE']._serialized_start=1426
+  _globals['_FAILURE']._serialized_end=1542
+  _globals['_OPTIMIZATION']._serialized_start=1545
+  _globals['_OPTIMIZATION']._serialized_end=2183
+  _globals['_CHAINLINK']._serialized_start=2186
+  _globals['_CHAINLINK']._serialized_end=2505
+  _globals['_EVENT']._serialized_start=2508
+  _globals['_EVENT']._serialized_end=2920
+  _globals['_STARTED']._serialized_start=2922
+  _globals['_STARTED']._serialized_end=2953
+  _globals['_BASELINEEVALUATED']._serialized_start=2955
+  _globals['_BASELINEEVALUATED']._serialized_end=3017
+  _globals['_NODEDIAGNOSED']._serialized_start=3019
+  _globals['_NODEDIAGNOSED']._serialized_end=3089
+  _globals['_EDITSPROPOSED']._serialized_start=3091
+  _globals['_EDITSPROPOSED']._serialized_end=3152
+  _globals['_EDITEVALUATED']._serialized_start=3155
+  _globals['_EDITEVALUATED']._serialized_end=3458
+  _globals['_FINISHED']._serialized_start=3460
+  _globals['_FINISHED']._serialized_end=3573
+  _globals['_PROGRESS']._serialized_start=3575
+  _globals['_PROGRESS']._serialized_end=3614
 # @@protoc_insertion_point(module_scope)

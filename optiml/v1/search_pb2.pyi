@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from optiml.v1 import errors_pb2 as _errors_pb2
 from optiml.v1 import evaluation_pb2 as _evaluation_pb2
 from optiml.v1 import kernel_pb2 as _kernel_pb2
 from optiml.v1 import problem_pb2 as _problem_pb2
@@ -473,22 +474,26 @@ class Failure(_message.Message):
     VERDICT_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     LOG_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     verdict: _verdict_pb2.Verdict.ValueType
     """The verdict of the baseline, or INTERNAL."""
     message: _builtins.str
     """One line for a person, with the cure."""
     log: _builtins.str
     """Compiler output or findings, scrubbed."""
+    reason: _errors_pb2.ErrorReason.ValueType
+    """Set if a service refused the request itself, as it does when the problem's reference is wrong."""
     def __init__(
         self,
         *,
         verdict: _verdict_pb2.Verdict.ValueType = ...,
         message: _builtins.str = ...,
         log: _builtins.str = ...,
+        reason: _errors_pb2.ErrorReason.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["log", b"log", "message", b"message", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["log", b"log", "message", b"message", "reason", b"reason", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

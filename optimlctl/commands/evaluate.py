@@ -13,6 +13,7 @@ from optimlctl.evaluation_report import report
 from optimlctl.exit_codes import ExitCode, of_failed_baseline
 from optimlctl.failures import CommandError, printable
 from optimlctl.input import Input, read_input
+from optimlctl.users_lines import in_users_lines
 
 __all__ = ["register"]
 
@@ -47,8 +48,9 @@ def evaluate(
         told = MessageToDict(evaluation, preserving_proto_field_name=True)
         typer.echo(json.dumps(told, ensure_ascii=False, allow_nan=False))
     else:
+        code, submission = given.kernel.source, given.submission
         for line in report(evaluation):
-            typer.echo(printable(line))
+            typer.echo(printable(in_users_lines(line, code, submission.file, submission.text)))
     return ExitCode.DONE if evaluation.verdict == verdict_pb2.VERDICT_OK else of_failed_baseline(evaluation.verdict)
 
 

@@ -9,6 +9,7 @@ from optimlctl import options
 from optimlctl.exit_codes import ExitCode
 from optimlctl.failures import CommandError, write_error
 from optimlctl.input import draft
+from optimlctl.result_folder import write_file
 
 __all__ = ["register"]
 
@@ -37,13 +38,12 @@ def init(
     """
     target = output or file.with_suffix(".yaml")
     drafted = draft(file, kernel)
+    if target.exists() and not force:
+        raise CommandError(f"{target} exists; name another file with -o, or overwrite it with --force")
     try:
-        with target.open("w" if force else "x", encoding="utf-8") as problem_file:
-            problem_file.write(drafted.text)
-    except FileExistsError:
-        raise CommandError(f"{target} exists; name another file with -o, or overwrite it with --force") from None
+        write_file(target, drafted.text)
     except OSError as error:
-        raise write_error(error, "the problem file", target) from error
+        raise write_error(error, "the problem file", target, "-o") from error
     typer.echo(f"drafted {target}")
     for line in drafted.missing:
         typer.echo(f"to be filled in: {line}")

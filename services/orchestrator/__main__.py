@@ -3,6 +3,9 @@
 import argparse
 import asyncio
 
+from pydantic import ValidationError
+
+from optiml.errors import Error
 from optiml.logging import configure_logging
 from optiml.rpc.server import serve_until_signal
 from optiml.settings import settings
@@ -19,7 +22,7 @@ def main() -> None:
     configure_logging(settings().log_level)
     try:
         asyncio.run(serve_until_signal([service()], arguments.listen))
-    except OSError as error:
+    except (OSError, Error, ValidationError) as error:
         parser.exit(1, f"{error}\n")
 
 

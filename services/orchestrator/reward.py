@@ -100,7 +100,7 @@ def _proxy(
     before: Iterable[evaluation_pb2.Metric], after: Iterable[evaluation_pb2.Metric], bottleneck: Bottleneck.ValueType
 ) -> float | None:
     """Mean over the bottleneck's metrics of the movement relative to the larger value: -1 to 1, 1 is all gone."""
-    old, new = ({metric.name: metric.value for metric in metrics} for metrics in (before, after))
+    old, new = ({m.name: m.value for m in metrics if math.isfinite(m.value)} for metrics in (before, after))
     moves = [
         good * (new[name] - old[name]) / max(abs(new[name]), abs(old[name]))
         for name, good in SIGNALS.get(bottleneck, {}).items()

@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from optiml.errors import Error
-from optiml.v1 import search_pb2, verdict_pb2
+from optiml.v1 import errors_pb2, search_pb2, verdict_pb2
 from services.orchestrator.notices import Notices
 from services.orchestrator.ports import FaultError, Ports
 from services.orchestrator.search import Task, finished, search, stamped
@@ -37,8 +37,9 @@ class Runner:
     def __init__(self, store: Store, ports: Ports, notices: Notices, tuning: SearchTuning) -> None:
         self.owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._store, self._ports, self._notices, self._tuning = store, ports, notices, tuning
-        self._driven: dict[str, asyncio.Task[None]] = {}
-        self._cancels: dict[str, asyncio.Event] = {}
+        # By lease, since this runner may take an optimization anew whose lease it failed to prolong in time.
+        self._driven: dict[Lease, asyncio.Task[None]] = {}
+        self._cancels: dict[Lease, asyncio.Event] = {}
         self._wake = asyncio.Event()
         self._taking: asyncio.Task[None] | None = None
 
@@ -61,8 +62,10 @@ class Runner:
     async def cancel(self, optimization_id: str) -> None:
         """Have an optimization cancelled, by whoever drives it; by this runner if nobody does."""
         await self._store.request_cancel(optimization_id)
-        if optimization_id in self._cancels:
-            self._cancels[optimization_id].set()
+        own = [event for lease, event in self._cancels.items() if lease.optimization_id == optimization_id]
+        if own:
+            for event in own:
+                event.set()
             return
         lease = await self._store.take(self.owner, self._tuning.lease_seconds, only=optimization_id)
         if lease is not None:
@@ -84,13 +87,12 @@ class Runner:
             self._wake.clear()
 
     def _begin(self, lease: Lease) -> None:
-        identity = lease.optimization_id
-        self._cancels[identity] = asyncio.Event()
+        self._cancels[lease] = asyncio.Event()
         task = asyncio.create_task(self._drive(lease))
-        self._driven[identity] = task
+        self._driven[lease] = task
 
         def forget(_done: asyncio.Task[None]) -> None:
-            del self._driven[identity], self._cancels[identity]
+            del self._driven[lease], self._cancels[lease]
             self.wake()
 
         task.add_done_callback(forget)
@@ -127,13 +129,15 @@ class Runner:
             return
         if isinstance(error, StaleLeaseError | SQLAlchemyError):
             raise error
+        reason: errors_pb2.ErrorReason.ValueType = errors_pb2.ERROR_REASON_UNSPECIFIED
         if isinstance(error, Error | FaultError):
             _log.warning("failed", reason=str(error))
             message = str(error)
+            reason = error.reason if isinstance(error, Error) else reason
         else:
             _log.error("failed by a fault of the orchestrator", exc_info=error)
             message = "the orchestrator failed by a fault of its own; its log has the details"
-        failure = search_pb2.Failure(verdict=verdict_pb2.VERDICT_INTERNAL, message=message)
+        failure = search_pb2.Failure(verdict=verdict_pb2.VERDICT_INTERNAL, message=message, reason=reason)
         await self._end(lease, finished(search_pb2.OPTIMIZATION_STATE_FAILED, failure=failure))
 
     async def _heartbeat(self, lease: Lease) -> None:
@@ -142,7 +146,7 @@ class Runner:
         Raises:
             StaleLeaseError: another took the optimization over.
         """
-        event = self._cancels[lease.optimization_id]
+        event = self._cancels[lease]
         while True:
             try:
                 if await self._store.renew(lease, self._tuning.lease_seconds):

@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import sqlalchemy as sa
+from alembic.util import CommandError
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from optiml.errors import NotFoundError, RequestIdReusedError
-from optiml.v1 import evaluation_pb2, search_pb2, verdict_pb2
-from services.orchestrator.schema import evaluations, events, migrate, open_engine, optimizations
+from optiml.errors import NotFoundError, PreconditionError, RequestIdReusedError
+from optiml.v1 import evaluation_pb2, search_pb2
+from services.orchestrator.evaluations import find, find_known, keep
+from services.orchestrator.schema import events, migrate, open_engine, optimizations
 
 __all__ = ["Lease", "Position", "StaleLeaseError", "Store"]
 
 _Result = TypeVar("_Result")
 
 _OPEN = (search_pb2.OPTIMIZATION_STATE_PENDING, search_pb2.OPTIMIZATION_STATE_RUNNING)
-_PASSING = (verdict_pb2.VERDICT_INTERNAL, verdict_pb2.VERDICT_TIMED_OUT, verdict_pb2.VERDICT_UNSTABLE)
-# These verdicts may come from a busy machine: they are shown, but never taken for a fact by another optimization.
 
 
 class StaleLeaseError(Exception):
@@ -53,11 +54,18 @@ class Store:
     """Facts on disk. All methods may be called from any number of processes at once."""
 
     def __init__(self, url: str) -> None:
-        """Open the store at an SQLAlchemy URL and bring its tables up to date."""
-        self._engine = open_engine(url)
+        """Open the store at an SQLAlchemy URL and bring its tables up to date.
+
+        Raises:
+            PreconditionError: there is no such store, or it cannot be used.
+        """
+        try:
+            self._engine = open_engine(url)
+            migrate(self._engine)
+        except (SQLAlchemyError, CommandError, ImportError) as error:  # ImportError: the driver is not installed
+            raise PreconditionError(f"{_cause(error)}; mend the store, or OPTIML_STORE_URL") from error
         self._readers = self._engine.execution_options(read_only=True)
         self._insert = sqlite.insert if self._engine.dialect.name == "sqlite" else postgresql.insert
-        migrate(self._engine)
 
     def close(self) -> None:
         """Close all connections."""
@@ -169,7 +177,7 @@ class Store:
                 raise StaleLeaseError(lease.optimization_id)
             connection.execute(sa.insert(events).values(row))
             if found is not None and found.id:
-                connection.execute(self._keep(found))
+                keep(connection, self._insert, found)
 
         await self._write(work)
 
@@ -227,51 +235,22 @@ class Store:
         Raises:
             NotFoundError: no such id.
         """
-        query = sa.select(evaluations.c.evaluation).where(evaluations.c.id == evaluation_id)
-        blob = await self._read(lambda connection: connection.execute(query).scalar_one_or_none())
-        if blob is None:
+        found = await self._read(lambda connection: find(connection, evaluation_id))
+        if found is None:
             raise _not_found("evaluation", evaluation_id)
-        return evaluation_pb2.Evaluation.FromString(blob)
+        return found
 
     async def known_evaluation(
         self, kernel_id: str, baseline: evaluation_pb2.Evaluation
     ) -> evaluation_pb2.Evaluation | None:
         """Return the stored evaluation of a kernel on the baseline's problem, device and toolchain, if there is one."""
-        query = sa.select(evaluations.c.evaluation).where(
-            evaluations.c.problem_id == baseline.problem_id,
-            evaluations.c.kernel_id == kernel_id,
-            evaluations.c.device_kind == baseline.device.kind,
-            evaluations.c.verdict.not_in(_PASSING),
-        )
-        for blob in await self._read(lambda connection: connection.execute(query).scalars().all()):
-            found = evaluation_pb2.Evaluation.FromString(blob)
-            if found.device == baseline.device and found.toolchain == baseline.toolchain:
-                return found
-        return None
+        return await self._read(lambda connection: find_known(connection, kernel_id, baseline))
 
     def _guarded(self, lease: Lease) -> sa.Update:
         return sa.update(optimizations).where(
             optimizations.c.id == lease.optimization_id,
             optimizations.c.lease_token == lease.token,
             optimizations.c.lease_owner == lease.owner,
-        )
-
-    def _keep(self, found: evaluation_pb2.Evaluation) -> sa.Insert:
-        row = {
-            "id": found.id,
-            "problem_id": found.problem_id,
-            "kernel_id": found.kernel_id,
-            "device_kind": found.device.kind,
-            "verdict": found.verdict,
-            "evaluation": found.SerializeToString(),
-        }
-        again = {name: row[name] for name in ("verdict", "evaluation")}
-        return (
-            self._insert(evaluations)
-            .values(row)
-            .on_conflict_do_update(
-                index_elements=[evaluations.c.id], set_=again, where=evaluations.c.verdict.in_(_PASSING)
-            )
         )
 
     async def _changed(self, statement: sa.Update) -> bool:
@@ -295,6 +274,12 @@ async def _in_thread(engine: sa.Engine, work: Callable[[sa.Connection], _Result]
     except asyncio.CancelledError:
         await asyncio.wait([thread])  # whoever cancelled may read next what this wrote
         raise
+
+
+def _cause(error: Exception) -> str:
+    # SQLAlchemy's own text may quote the URL, and with it a password.
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return f"the store cannot be opened: {type(cause).__name__}: {str(cause).splitlines()[0]}"
 
 
 def _not_found(what: str, identity: str) -> NotFoundError:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from optiml.v1 import evaluation_pb2, kernel_pb2, search_pb2, verdict_pb2
-from services.orchestrator.uct import Selection, choose
+from services.orchestrator.uct import Selection, choose, rate
 
 __all__ = ["Edge", "Node", "Tree", "apply", "hold", "path_to", "release", "replay"]
 
@@ -51,6 +51,9 @@ class Node:
     """Largest reward that was backpropagated through it."""
     held: int = 0
     """Leaves below that are being evaluated now: each counts as a visit without reward (virtual loss)."""
+    quality: float = 0.0
+    """Q of UCT, and below 1 / sqrt(n): kept so that a parent compares its children in one multiplication each."""
+    spread: float = 1.0
     kept_by: Edge | None = None
     """Last edge of a chain of kept edits from the baseline to here; None if there is none, and for the baseline."""
     choice: "Node | None" = None
@@ -120,7 +123,7 @@ def apply(tree: Tree, event: search_pb2.Event) -> None:
 
 def hold(tree: Tree, node: Node, edit: int) -> None:
     """Take an edit in hand: it is not selected again, and the path to it looks worse (virtual loss)."""
-    node.untried.remove(edit)
+    _take_untried(node, edit)
     for above in path_to(node):
         above.held += 1
     _refresh(tree, node)
@@ -178,6 +181,17 @@ def _next_last(node: Node, edit: int) -> tuple[float, int]:
     return node.edits[edit].prior, -edit
 
 
+def _take_untried(node: Node, edit: int) -> bool:
+    """Take a proposal out of those that are open; False if it is not."""
+    if node.untried and node.untried[-1] == edit:  # the usual case, in constant time
+        node.untried.pop()
+    elif edit in node.untried:
+        node.untried.remove(edit)
+    else:
+        return False
+    return True
+
+
 def _insert_untried(node: Node, edit: int) -> None:
     node.untried.append(edit)
     node.untried.sort(key=lambda i: _next_last(node, i))
@@ -185,21 +199,21 @@ def _insert_untried(node: Node, edit: int) -> None:
 
 def _evaluate(tree: Tree, evaluated: search_pb2.EditEvaluated) -> None:
     parent = _node(tree, evaluated.parent)
-    if parent.edits is None or evaluated.edit not in parent.untried:
+    if parent.edits is None or not _take_untried(parent, evaluated.edit):
         raise ValueError(f"edit {evaluated.edit} of node {evaluated.parent} is not open")
     edge = Edge(evaluated.parent, evaluated.edit, evaluated.node, evaluated)
-    parent.untried.remove(evaluated.edit)
     parent.edges.append(edge)
     tree.rounds = evaluated.round
     if evaluated.node == len(tree.nodes):
         child = _add_node(tree, parent.edits[evaluated.edit].kernel, evaluated.evaluation, edge)
         child.visits, child.value, child.best = 1, evaluated.reward.total, evaluated.reward.total
         _refresh_one(tree, child)
+    reward = evaluated.reward.total
     for above in path_to(parent):
         above.visits += 1
-        above.value += evaluated.reward.total
-        above.best = max(above.best, evaluated.reward.total)
-    _refresh(tree, parent)
+        above.value += reward
+        above.best = max(above.best, reward)
+        _refresh_one(tree, above)
     _extend_kept(tree, edge)
 
 
@@ -210,11 +224,12 @@ def _refresh(tree: Tree, node: Node) -> None:
 
 
 def _refresh_one(tree: Tree, node: Node) -> None:
-    node.choice = choose(node, tree.selection)
-    if node.parent is None:
+    rate(node, tree.selection)
+    had_choice, node.choice = node.choice is not None, choose(node, tree.selection)
+    if node.parent is None or had_choice == (node.choice is not None):
         return
     if node.choice is None:
-        node.parent.children.pop(node.index, None)
+        del node.parent.children[node.index]
     else:
         node.parent.children[node.index] = node
 

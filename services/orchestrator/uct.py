@@ -15,7 +15,7 @@ from optiml.v1 import verdict_pb2
 if TYPE_CHECKING:
     from services.orchestrator.tree import Node
 
-__all__ = ["Selection", "choose"]
+__all__ = ["Selection", "choose", "rate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +36,38 @@ class Selection:
         return math.ceil(self.widening_factor * math.pow(max(1, visits), self.widening_exponent))
 
 
+def rate(node: "Node", selection: Selection) -> None:
+    """Bring up to date what the node's parent compares: its Q, and 1 / sqrt(n)."""
+    visits = node.visits + node.held
+    if not visits:
+        return
+    # Virtual loss (Chaslot et al. 2008): an evaluation in hand counts as a visit with the worst reward, -1.
+    mean = (node.value - node.held) / visits
+    node.quality = mean + selection.best_weight * (node.best - mean)
+    node.spread = 1 / math.sqrt(visits)
+
+
 def choose(node: "Node", selection: Selection) -> "Node | None":
     """Return where selection goes from a node: itself to expand it, a child, or None if nothing is left below.
 
     Looks at the node and its children only, so it need be asked again only when one of them changes.
     """
-    if node.evaluation.verdict != verdict_pb2.VERDICT_OK:
-        return None
     if node.edits is None:
-        return node
-    tried = len(node.edits) - len(node.untried)
-    if node.untried and (not node.children or tried < selection.allowed(node.visits + node.held)):
-        return node
-    return _best_child(node, selection)
+        return node if node.evaluation.verdict == verdict_pb2.VERDICT_OK else None
+    if node.untried:
+        tried = len(node.edits) - len(node.untried)
+        if not node.children or tried < selection.allowed(node.visits + node.held):
+            return node
+    if len(node.children) == 1:
+        return next(iter(node.children.values()))
+    return _best_child(node, selection.exploration)
 
 
-def _best_child(node: "Node", selection: Selection) -> "Node | None":
-    log_visits = math.log(max(1, node.visits + node.held))
-    exploration, best_weight = selection.exploration, selection.best_weight
+def _best_child(node: "Node", exploration: float) -> "Node | None":
+    width = exploration * math.sqrt(math.log(max(1, node.visits + node.held)))
     chosen, chosen_score = None, -math.inf
     for child in node.children.values():
-        visits = child.visits + child.held
-        # Virtual loss (Chaslot et al. 2008): an evaluation in hand counts as a visit with the worst reward, -1.
-        mean = (child.value - child.held) / visits
-        quality = mean + best_weight * (child.best - mean)
-        score = quality + exploration * math.sqrt(log_visits / visits)
-        if score > chosen_score or (score == chosen_score and chosen is not None and child.index < chosen.index):
+        score = child.quality + width * child.spread
+        if score >= chosen_score and (score > chosen_score or chosen is None or child.index < chosen.index):
             chosen, chosen_score = child, score
     return chosen

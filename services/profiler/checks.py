@@ -8,18 +8,18 @@ order. Expected values never enter the process that runs the candidate.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, kernel_pb2, problem_pb2, verdict_pb2
 from services.profiler.compare import POISON, SECOND_POISON, Difference, compare
 from services.profiler.executor import Executor, Program, Ran
 from services.profiler.failure import CandidateError
-from services.profiler.inputs import Case, Inputs, draw, extents, sizes_text
+from services.profiler.inputs import Case, Inputs, case_text, draw, extents
 from services.profiler.plan import make_plan
 from services.profiler.reference import Expected, KernelRun, References, output_arguments
 from services.profiler.storage import kind_of
@@ -39,6 +39,7 @@ _VERDICT_OF_FINDING = {
     "out-of-bounds": verdict_pb2.VERDICT_MEMORY_FAULT,
     "misaligned": verdict_pb2.VERDICT_MEMORY_FAULT,
     "uninitialised": verdict_pb2.VERDICT_MEMORY_FAULT,
+    "trap": verdict_pb2.VERDICT_WRONG_RESULT,
 }
 
 
@@ -56,6 +57,10 @@ class Candidate:
     executor: Executor
     references: References
     baseline: KernelRun
+    until: float
+    """When the checks must have ended, on the monotonic clock."""
+    run_seconds: float
+    """Limit of one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +73,11 @@ class _Given:
     sensitivity: dict[str, float]
 
 
-def _reject_findings(ran: Ran, case: Case) -> None:
+def _reject_findings(problem: problem_pb2.Problem, ran: Ran, case: Case) -> None:
     if ran.findings:
         first = ran.findings[0]
         line = f" (line {first.line})" if first.line else ""
-        reason = f"{first.kind} in {first.kernel}{line}: {first.message} ({sizes_text(case)})"
+        reason = f"{first.kind} in {first.kernel}{line}: {first.message} ({case_text(problem, case)})"
         verdict = _VERDICT_OF_FINDING.get(first.kind, verdict_pb2.VERDICT_MEMORY_FAULT)
         raise CandidateError(verdict, reason, findings=ran.findings)
 
@@ -129,7 +134,7 @@ def _judged(candidate: Candidate, ran: Ran, given: _Given, level: str, poison: i
         if difference.reason and check.passed:
             check.passed, check.reason = False, difference.reason
     if not check.passed:
-        check.reason = f"{check.reason} ({sizes_text(given.case)})"
+        check.reason = f"{check.reason} ({case_text(candidate.problem, given.case)})"
     return check
 
 
@@ -150,6 +155,13 @@ async def _given(candidate: Candidate, case: Case) -> _Given | None:
     return _Given(case, inputs, expected, sensitivity)
 
 
+def _seconds_left(candidate: Candidate) -> float:
+    left = candidate.until - time.monotonic()
+    if left <= 0:
+        raise CandidateError(verdict_pb2.VERDICT_TIMED_OUT, "the checks did not finish within their time")
+    return min(left, candidate.run_seconds)
+
+
 async def _run(candidate: Candidate, given: _Given, *, poison: int, check: bool, order: str) -> Ran:
     plan = make_plan(
         candidate.problem,
@@ -166,9 +178,9 @@ async def _run(candidate: Candidate, given: _Given, *, poison: int, check: bool,
         poison=poison,
         check=check,
         order=order,
-        seconds=settings().check_seconds,
+        seconds=_seconds_left(candidate),
     )
-    _reject_findings(ran, given.case)
+    _reject_findings(candidate.problem, ran, given.case)
     return ran
 
 

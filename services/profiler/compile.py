@@ -26,6 +26,7 @@ from services.profiler.toolchain import Toolchain, find_host_compiler, find_tool
 __all__ = ["Compiled", "compile_kernel", "scrub", "toolchain_text"]
 
 _FLAGS = ("-lineinfo", "-O3", "-std=c++17")
+_SIGNALLED = 128
 _CACHE_VERSION = "1"
 _MOST_OUTPUT_BYTES = 64 << 20
 _MOST_LOG_CHARACTERS = 16 << 10
@@ -62,6 +63,13 @@ def scrub(log: str, folder: Path) -> str:
     text = log.replace(f"{folder}/", "").replace(str(folder), ".")
     text = re.sub(r"(?<![\w.<\"])/(?:[\w.+-]+/)+([\w.+-]+)", r"\1", text)
     return text[:_MOST_LOG_CHARACTERS]
+
+
+def _without_markers(ptxas_log: str) -> str:
+    """Drop what ptxas says about the markers, and times, which differ from run to run."""
+    plain = re.sub(r"^ptxas info\s*: Compile time.*\n", "", ptxas_log, flags=re.MULTILINE)
+    marker = r"^ptxas info\s*: Compiling entry function '\w*optiml_entryI.*?(?=^ptxas info\s*: Compiling entry|\Z)"
+    return re.sub(marker, "", plain, flags=re.MULTILINE | re.DOTALL)
 
 
 def _names(launches: Sequence[kernel_pb2.Launch]) -> list[str]:
@@ -145,8 +153,11 @@ async def _build(source: str, names: Sequence[str], architecture: str, tools: To
         path=[tools.nvcc.parent],
     )
     if outcome.status != 0:
-        raise _failure(outcome, folder)
-    (folder / "log").write_text(scrub(outcome.stderr.decode(errors="replace"), folder))
+        error = _failure(outcome, folder)
+        if not outcome.timed_out and outcome.status < _SIGNALLED:  # what the machine did to it is not worth keeping
+            (folder / "failure.json").write_text(json.dumps([error.verdict, error.reason, error.log]))
+        raise error
+    (folder / "log").write_text(scrub(_without_markers(outcome.stderr.decode(errors="replace")), folder))
 
 
 def _cached(place: Path, key: str, names: Sequence[str]) -> Compiled | None:
@@ -206,9 +217,8 @@ async def compile_kernel(
     async with sandbox.private_folder("compile") as folder:
         try:
             await _build(source, names, architecture, tools, folder)
-        except CandidateError as error:
-            if "takes longer" not in error.reason:
-                (folder / "failure.json").write_text(json.dumps([error.verdict, error.reason, error.log]))
+        except CandidateError:
+            if (folder / "failure.json").exists():
                 _keep(folder, place)
             raise
         _keep(folder, place)

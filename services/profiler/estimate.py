@@ -6,10 +6,12 @@ equally busy cost 1.4 times one of them, and a part that is idle costs nothing.
 
 - dram: bytes / bandwidth.
 - l2 (slices and crossbar): sectors that miss L1 x 32 / the lesser of L2's bandwidth and 64 bytes an SM and cycle.
-- l1 (tag and data stages, shared memory): max(128-byte lines touched, sectors / 4) + shared wavefronts, one a cycle.
+- l1 (tag and data stages, shared memory): max(requests, 128-byte lines touched / 2, sectors / 4) + shared wavefronts,
+  one a cycle. Two tags a cycle is what an H200 shows on accesses of 32 lines (rows read by one thread each).
 - issue (schedulers): warp instructions / 4 a cycle.
 - fma, fp64, xu (pipes): warp instructions / each pipe's rate.
-- latency (warps wait): rounds of resident blocks x the time that one warp needs alone (Little's law).
+- latency (warps wait): rounds of resident blocks x the time that one warp needs alone (Little's law). Loads that are
+  issued together are waited for together: as long as the slowest of them takes.
 
 Terms of an SM are divided by the SMs that have work: blocks / ceil(blocks / SMs), which holds the tail and grids that
 are too small. A launch costs 2 us besides.
@@ -31,6 +33,7 @@ _SHARED_CYCLES, _BARRIER_CYCLES = 30.0, 30.0
 _DEPENDENT_ISSUE_CYCLES = 4.0
 _INDEPENDENT_INSTRUCTIONS = 2.0  # of a warp, on average: what the compiler's scheduling finds
 _L2_BYTES_PER_CYCLE = 64.0  # into one SM
+_LINES_PER_CYCLE = 2.0
 _SCHEDULERS = 4
 _XU_PER_CYCLE = 0.5  # warp instructions: 16 lanes
 _NORM = 2.0
@@ -54,6 +57,8 @@ class Work:
     xu: float = 0.0
     load_requests: float = 0.0
     """Warp-level global loads."""
+    store_requests: float = 0.0
+    """Warp-level global stores."""
     lines: float = 0.0
     """128-byte lines that the requests touch, loads and stores."""
     sectors: float = 0.0
@@ -98,14 +103,26 @@ class Estimate:
     """Without any."""
 
 
+def _load_cycles(work: Work) -> float:
+    """Return how long a warp waits for loads that it issued together: as long as for the slowest of them."""
+    l2_bytes = work.l2_sectors * _SECTOR_BYTES
+    share_l2 = min(1.0, work.l2_sectors / work.sectors) if work.sectors else 0.0
+    share_dram = share_l2 * min(1.0, work.dram_bytes / l2_bytes) if l2_bytes else 0.0
+    together = max(work.loads_in_flight, 1.0)
+    from_dram = min(1.0, share_dram * together)
+    from_l2 = min(1.0 - from_dram, (share_l2 - share_dram) * together)
+    return from_dram * _DRAM_CYCLES + from_l2 * _L2_CYCLES + (1.0 - from_dram - from_l2) * _L1_CYCLES
+
+
+def _l1_cycles(work: Work) -> float:
+    """Return the cycles that L1 is busy with global accesses."""
+    return max(work.load_requests + work.store_requests, work.lines / _LINES_PER_CYCLE, work.sectors / 4)
+
+
 def _warp_cycles(work: Work) -> float:
     """Return the cycles that an average warp needs if nobody competes with it."""
     warps = work.blocks * math.ceil(work.threads / 32)
-    share_l2 = min(1.0, work.l2_sectors / work.sectors) if work.sectors else 0.0
-    l2_bytes = work.l2_sectors * _SECTOR_BYTES
-    share_dram = share_l2 * min(1.0, work.dram_bytes / l2_bytes) if l2_bytes else 0.0
-    load_cycles = (1 - share_l2) * _L1_CYCLES + (share_l2 - share_dram) * _L2_CYCLES + share_dram * _DRAM_CYCLES
-    waiting = work.load_requests * load_cycles / max(work.loads_in_flight, 1.0)
+    waiting = work.load_requests / max(work.loads_in_flight, 1.0) * _load_cycles(work) + _l1_cycles(work)
     waiting += work.shared_requests * _SHARED_CYCLES / max(work.loads_in_flight, _INDEPENDENT_INSTRUCTIONS)
     waiting += work.barriers * _BARRIER_CYCLES
     waiting += work.instructions * _DEPENDENT_ISSUE_CYCLES / _INDEPENDENT_INSTRUCTIONS
@@ -121,11 +138,10 @@ def terms(work: Work, model: DeviceModel) -> Terms:
     resident = max(1, occupancy(model, work.threads, work.registers, work.shared_bytes).blocks)
     rounds = math.ceil(work.blocks / (model.multiprocessors * resident))
     l2_rate = min(model.l2_bytes_per_second, busy * _L2_BYTES_PER_CYCLE * clock)
-    l1_cycles = max(work.lines, work.sectors / 4) + work.shared_wavefronts
     return Terms(
         dram=work.dram_bytes / model.dram_bytes_per_second,
         l2=work.l2_sectors * _SECTOR_BYTES / l2_rate,
-        l1=l1_cycles / busy / clock,
+        l1=(_l1_cycles(work) + work.shared_wavefronts) / busy / clock,
         issue=work.instructions / _SCHEDULERS / busy / clock,
         fma=work.fma / fma_per_cycle / busy / clock,
         fp64=work.fp64 / fp64_per_cycle / busy / clock,

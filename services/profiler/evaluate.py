@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -37,6 +37,7 @@ _MOST_KEPT = 1024
 _MOST_FINDINGS = 32
 _REPEATABLE = frozenset({verdict_pb2.VERDICT_INTERNAL, verdict_pb2.VERDICT_TIMED_OUT})  # never answered from memory
 _TIME_SEED = 1
+_SHARE_OF_ONE_RUN = 1 / 3  # of the time for all checks
 
 
 @dataclass(slots=True)
@@ -54,12 +55,13 @@ class _Work:
 
 
 @contextmanager
-def _timed(evaluation: evaluation_pb2.Evaluation, stage: str) -> Iterator[None]:
+def _timed(work: _Work, stage: str) -> Iterator[None]:
     started = time.perf_counter()
     try:
         yield
     finally:
-        evaluation.stage_seconds[stage] += time.perf_counter() - started
+        if not work.known:  # what is known stays as it was
+            work.evaluation.stage_seconds[stage] += time.perf_counter() - started
 
 
 def _identified(request: profiler_service_pb2.EvaluateRequest) -> tuple[problem_pb2.Problem, kernel_pb2.Kernel]:
@@ -163,18 +165,18 @@ class Pipeline:
             yield "compile"
             if not work.known:
                 work.evaluation.started_at.GetCurrentTime()
-            with _timed(work.evaluation, "compile"):
+            with _timed(work, "compile"):
                 await self._compile(work)
         async with self._turn:
             if not work.known:
                 async for stage in self._checked(work):
                     yield stage
             yield "time"
-            with _timed(work.evaluation, "time"):
+            with _timed(work, "time"):
                 await self._time(work)
             if not work.known:
                 yield "counters"
-                with _timed(work.evaluation, "counters"):
+                with _timed(work, "counters"):
                     await self._count(work)
 
     async def _program(self, problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel) -> Program:
@@ -189,6 +191,8 @@ class Pipeline:
         return await self.executor.prepare(compiled)
 
     async def _compile(self, work: _Work) -> None:
+        if not work.known:
+            await self._references.start()
         work.program = await self._program(work.problem, work.kernel)
         for i, kernel in enumerate(work.against):
             try:
@@ -200,19 +204,25 @@ class Pipeline:
             subject = self._subject(work, work.kernel, work.program, work.problem.time[0])
             work.evaluation.resources.extend(resources_at(work.program.compiled, subject.plan, self.executor.model))
 
-    async def _checked(self, work: _Work) -> AsyncIterator[str]:
+    def _candidate(self, work: _Work) -> Candidate:
         assert work.program is not None
-        candidate = Candidate(
+        seconds = settings().check_seconds
+        return Candidate(
             work.problem,
             work.kernel,
             work.program,
             self.executor,
             self._references,
             self._baselines.outputs,
+            time.monotonic() + seconds,
+            seconds * _SHARE_OF_ONE_RUN,
         )
+
+    async def _checked(self, work: _Work) -> AsyncIterator[str]:
+        candidate = self._candidate(work)
         for stage, level in (("L0", level_0), ("L1", level_1)):
             yield stage
-            with _timed(work.evaluation, stage):
+            with _timed(work, stage):
                 await level(candidate, work.evaluation.checks.append)
                 if stage == "L0" and self._checker is not None:
                     await self._ask_checker(candidate, self._checker)
@@ -221,12 +231,7 @@ class Pipeline:
         """Let another executor look for races and stray accesses; that it cannot run the candidate says nothing."""
         try:
             program = await checker.prepare(candidate.program.compiled)
-            await level_0(
-                Candidate(
-                    candidate.problem, candidate.kernel, program, checker, candidate.references, candidate.baseline
-                ),
-                _forget,
-            )
+            await level_0(replace(candidate, program=program, executor=checker), _forget)
         except CandidateError as error:
             if error.findings:
                 raise
@@ -279,10 +284,7 @@ class Pipeline:
         evaluation.metrics.extend(as_metrics(figures, verdict_pb2.PROVENANCE_ESTIMATED))
         evaluation.metrics.extend(as_metrics(derived_metrics(values, work.problem, subject.plan, timing), provenance))
         if measured:
-            candidate = Candidate(
-                work.problem, work.kernel, program, self.executor, self._references, self._baselines.outputs
-            )
-            await check_again(candidate, evaluation.checks.append)
+            await check_again(self._candidate(work), evaluation.checks.append)
 
 
 def _forget(check: evaluation_pb2.Check) -> None:

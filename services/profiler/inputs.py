@@ -6,6 +6,7 @@ does not change the others.
 
 import hashlib
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from optiml.expressions import evaluate, evaluate_integer
 from optiml.v1 import problem_pb2
 from services.profiler.storage import Array, Kind, from_float64, kind_of, to_wide
 
-__all__ = ["Case", "Inputs", "draw", "extents", "scalars", "sizes_text"]
+__all__ = ["Case", "Inputs", "case_text", "draw", "extents", "scalars"]
 
 _LARGE, _TINY = 2.0**10, 2.0**-20  # powers of two: rounding errors scale with the values, exactly
 
@@ -50,10 +51,11 @@ class Inputs:
     """SCALAR arguments, rounded to their types."""
 
 
-def sizes_text(case: Case) -> str:
-    """Return the case for a person, as in "M=37, N=29, seed 1"."""
-    kind = "" if case.inputs in {"drawn", "repeat"} else f", {case.inputs} inputs"
-    return ", ".join([*(f"{name}={value}" for name, value in case.parameters), f"seed {case.seed}"]) + kind
+def case_text(problem: problem_pb2.Problem, case: Case) -> str:
+    """Return the case for a person, in the problem's order, as in "M=37, N=29, seed 1"."""
+    kind = [] if case.inputs == "drawn" else [f"{case.inputs} inputs"]
+    values = [f"{parameter.name}={case.size[parameter.name]}" for parameter in problem.parameters]
+    return ", ".join([*values, f"seed {case.seed}", *kind])
 
 
 def _generator(seed: int, name: str) -> np.random.Generator:
@@ -114,8 +116,8 @@ def _scaled(values: Array, kind: Kind, inputs: str) -> Array:
     return scaled
 
 
-def draw(problem: problem_pb2.Problem, case: Case) -> Inputs:
-    """Return all inputs of a case.
+def draw(problem: problem_pb2.Problem, case: Case, *, only: Collection[str] | None = None) -> Inputs:
+    """Return all inputs of a case, or only those buffers that are named.
 
     Raises:
         ExpressionError: an extent or bound has no value at this size.
@@ -123,6 +125,8 @@ def draw(problem: problem_pb2.Problem, case: Case) -> Inputs:
     buffers: dict[str, Array] = {}
     for argument in problem.arguments:
         if argument.role not in {problem_pb2.ROLE_IN, problem_pb2.ROLE_INOUT}:
+            continue
+        if only is not None and argument.name not in only:
             continue
         kind = kind_of(argument.data_type)
         values = _drawn(argument, case.size, case.seed, extents(argument, case.size))

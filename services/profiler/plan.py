@@ -163,7 +163,7 @@ def _buffers(problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel, size: dict
     return found
 
 
-def _launch(  # noqa: PLR0917 - a launch needs all of it
+def _launch(
     launch: kernel_pb2.Launch, where: str, compiled: Compiled, device: DeviceModel,
     buffers: dict[str, Buffer], values: dict[str, int | float],
 ) -> ConcreteLaunch:  # fmt: skip
@@ -193,7 +193,7 @@ def _launch(  # noqa: PLR0917 - a launch needs all of it
     return found
 
 
-def make_plan(  # noqa: PLR0917 - as above
+def make_plan(
     problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel, compiled: Compiled, device: DeviceModel,
     size: dict[str, int], scalars: dict[str, int | float],
 ) -> Plan:  # fmt: skip

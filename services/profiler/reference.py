@@ -29,6 +29,7 @@ KernelRun: TypeAlias = Callable[[problem_pb2.Problem, Case, Inputs], Awaitable[E
 
 _MOST_CACHED_BYTES = 512 << 20
 _MOST_OUTPUT_BYTES = 8 << 30
+_LIFETIME_CPU_SECONDS = 1_000_000  # of a process that serves many calls, each with its own limit
 
 
 def output_arguments(problem: problem_pb2.Problem) -> list[problem_pb2.Argument]:
@@ -43,7 +44,7 @@ def _wide_type(argument: problem_pb2.Argument) -> str:
 
 def reference_process() -> WorkerProcess:
     """Return the process in which NumPy statements run; it starts when first used."""
-    limits = sandbox.Limits(seconds=0, cpu_seconds=int(settings().check_seconds) * 4, address_space_bytes=24 << 30)
+    limits = sandbox.Limits(seconds=0, cpu_seconds=_LIFETIME_CPU_SECONDS, address_space_bytes=24 << 30)
     # One thread: the machine's cores belong to whoever measures.
     environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     return WorkerProcess(python_step("services.profiler.reference_child"), limits, environment=environment)
@@ -92,6 +93,11 @@ class References:
         self._turn = asyncio.Lock()
         self._cache: OrderedDict[tuple[str, Case], Expected] = OrderedDict()
         self._bytes = 0
+
+    async def start(self) -> None:
+        """Start the process ahead of its first use."""
+        async with self._turn:
+            await self._process.start()
 
     async def stop(self) -> None:
         """End the process."""

@@ -104,7 +104,7 @@ def _environment(folder: Path, extra_path: Sequence[Path]) -> dict[str, str]:
     return {"PATH": ":".join(search), "HOME": str(folder), "TMPDIR": str(folder), "LANG": "C.UTF-8"}
 
 
-def _specification(  # noqa: PLR0917 - all that the supervisor needs, once
+def _specification(
     steps: Sequence[Step], folder: Path, limits: Limits, readable: Sequence[Path], writable: Sequence[Path],
     environment: dict[str, str],
 ) -> str:  # fmt: skip

@@ -62,7 +62,7 @@ class SourceRules:
     """Judges sources, and remembers what it said about the last ones. Owns the process that parses them."""
 
     def __init__(self) -> None:
-        limits = sandbox.Limits(seconds=0, cpu_seconds=3600, address_space_bytes=4 << 30)
+        limits = sandbox.Limits(seconds=0, cpu_seconds=1_000_000, address_space_bytes=4 << 30)
         self._process = WorkerProcess(python_step("services.profiler.source_child"), limits)
         self._turn = asyncio.Lock()
         self._known: OrderedDict[str, str | None] = OrderedDict()

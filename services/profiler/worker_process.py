@@ -1,4 +1,7 @@
-"""A child that answers frames: started when needed, killed when it hangs, crashes or lies. One call at a time."""
+"""A child that answers frames: started when needed, killed when it hangs, crashes or lies.
+
+Calls wait for each other: a child does one thing at a time.
+"""
 
 import asyncio
 import contextlib
@@ -65,6 +68,7 @@ class WorkerProcess:
         self._child: sandbox.Child | None = None
         self._log = bytearray()
         self._logging: asyncio.Task[None] | None = None
+        self._turn, self._starting = asyncio.Lock(), asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         """Start nothing yet."""
@@ -95,32 +99,38 @@ class WorkerProcess:
 
     async def start(self) -> sandbox.Child:
         """Start the child if none runs."""
-        if self._child is None:
-            folder = await self._stack.enter_async_context(sandbox.private_folder("worker"))
-            self._log.clear()
-            self._child = await sandbox.start(
-                [self._step],
-                folder,
-                self._limits,
-                readable=[*sandbox.python_folders(), *self._readable],
-                writable=self._writable,
-                environment=self._environment,
-            )
-            stderr = self._child.process.stderr
-            assert stderr is not None
-            self._logging = asyncio.create_task(self._collect_log(stderr))
-        return self._child
+        async with self._starting:
+            if self._child is None:
+                self._child = await self._start()
+            return self._child
+
+    async def _start(self) -> sandbox.Child:
+        folder = await self._stack.enter_async_context(sandbox.private_folder("worker"))
+        self._log.clear()
+        child = await sandbox.start(
+            [self._step],
+            folder,
+            self._limits,
+            readable=[*sandbox.python_folders(), *self._readable],
+            writable=self._writable,
+            environment=self._environment,
+        )
+        assert child.process.stderr is not None
+        self._logging = asyncio.create_task(self._collect_log(child.process.stderr))
+        return child
 
     async def stop(self) -> int:
         """Kill the child, if there is one, and return its exit status."""
         child, self._child = self._child, None
-        if child is None:
-            return 0
-        await child.kill()
-        if self._logging is not None:
-            await self._logging
-        await self._stack.aclose()
-        return child.process.returncode or 0
+        try:
+            if child is None:
+                return 0
+            await child.kill()
+            if self._logging is not None:
+                await self._logging
+            return child.process.returncode or 0
+        finally:
+            await self._stack.aclose()
 
     async def _died(self) -> WorkerDiedError:
         child = self._child
@@ -133,10 +143,19 @@ class WorkerProcess:
     async def call(self, frame: Frame, seconds: float, most_blob_bytes: int) -> Frame:
         """Send a frame and return the answer. When anything goes wrong or the caller is cancelled, the child is killed.
 
+        Args:
+            frame: what is asked.
+            seconds: limit of this call, waiting for earlier ones not counted.
+            most_blob_bytes: that the answer may hold.
+
         Raises:
-            WorkerTimeoutError: no answer in `seconds`.
-            WorkerDiedError: the child ended, or its answer was no frame or larger than `most_blob_bytes`.
+            WorkerTimeoutError: no answer in time.
+            WorkerDiedError: the child ended, or its answer was no frame or too large.
         """
+        async with self._turn:
+            return await self._call(frame, seconds, most_blob_bytes)
+
+    async def _call(self, frame: Frame, seconds: float, most_blob_bytes: int) -> Frame:
         child = await self.start()
         stdin, stdout = child.process.stdin, child.process.stdout
         assert stdin is not None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from optimlctl.main import run
+from optimlctl.application import run
 from tests.command_line import environment, error_of, optimlctl
 
 COMMANDS = ("optimize", "evaluate", "init", "submit", "watch", "get", "list", "cancel", "up", "doctor")
@@ -102,3 +102,21 @@ def test_a_terminal_without_unicode_is_no_failure(tmp_path: Path) -> None:
     done = optimlctl(tmp_path, "list", "--server", "127.0.0.1:1é", extra={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 5
     assert "127.0.0.1:1?" in error_of(done)
+
+
+def test_ctrl_c_while_the_program_is_still_loading_is_no_traceback(tmp_path: Path) -> None:
+    program = """
+import sys
+from optimlctl.main import main
+class CtrlC:
+    def find_spec(self, name, *_):
+        if name == "optiml.settings":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, CtrlC())
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, "list"],
+        capture_output=True, text=True, check=False, env=environment(tmp_path), cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")

@@ -81,7 +81,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, exists: bool) 
     folder = tmp_path / "out"
     if exists:
         write_result(folder, FILES)
-    with _largest_file(64), pytest.raises(CommandError, match="limit on file sizes"):
+    with _largest_file(64), pytest.raises(CommandError, match="ulimit -f"):
         write_result(folder, {**FILES, "trajectory.md": "x" * 1000})
     assert (_texts(folder) if exists else list(tmp_path.iterdir())) == (FILES if exists else [])
 
@@ -102,7 +102,7 @@ def test_a_full_disk_is_found_before_the_search(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_found_before_the_search(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
-    with _without_root(), pytest.raises(CommandError, match="make this one writable"):
+    with _without_root(), pytest.raises(CommandError, match="make it writable"):
         check_writable(tmp_path / "a" / "out")
 
 

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from optiml.settings import settings
@@ -7,11 +5,6 @@ from optimlctl.submissions import Submission, recall, remember
 
 ID = "o0123456789abcdef01234567"
 SUBMISSION = Submission(file="relu.cu", folder="/src", text="é\r\n", kernel="", problem_file=None)
-
-
-@pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings(), "state_folder", tmp_path / "state")
 
 
 def test_what_was_handed_in_is_recalled_byte_for_byte() -> None:
@@ -24,14 +17,15 @@ def test_an_unknown_id_is_not_recalled() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["../../etc/passwd", "o/../x", "", "O1"])
-def test_an_id_is_never_taken_for_a_path(wrong: str, tmp_path: Path) -> None:
+def test_an_id_is_never_taken_for_a_path(wrong: str) -> None:
     remember(wrong, SUBMISSION)
     assert recall(wrong) is None
-    assert not (tmp_path / "state").exists()
+    assert not settings().state_folder.exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"file": 1}'])
-def test_a_record_that_is_damaged_is_as_good_as_none(text: str, tmp_path: Path) -> None:
-    (tmp_path / "state" / "submissions").mkdir(parents=True)
-    (tmp_path / "state" / "submissions" / f"{ID}.json").write_text(text)
+def test_a_record_that_is_damaged_is_as_good_as_none(text: str) -> None:
+    folder = settings().state_folder / "submissions"
+    folder.mkdir(parents=True)
+    (folder / f"{ID}.json").write_text(text)
     assert recall(ID) is None

@@ -20,6 +20,12 @@ def test_a_claim_that_did_not_hold_is_shown_as_broken() -> None:
     assert "| ✗ | `launch__grid_size` rises | 262,144 blocks → 65,536 blocks (-75.0 %) |" in _markdown()
 
 
+def test_a_metric_that_grew_many_times_is_told_as_a_factor() -> None:
+    optimization = messages.optimization()
+    optimization.chain[0].judgement.claims[2].after = 262144 * 256
+    assert "262,144 blocks → 67,108,864 blocks (256x)" in _markdown(optimization)
+
+
 def test_an_edit_that_failed_is_told_with_its_reason_and_cannot_break_the_table() -> None:
     assert r"| 1 | `drop_guard` | 0 | WRONG_RESULT: Y[36] is 1.5 \| expected 0 |" in _markdown()
 

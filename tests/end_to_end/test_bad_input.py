@@ -1,10 +1,12 @@
 """Wrong input of every kind: one line with what, where and the cure, the right code, nothing half-written."""
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
 
+from optiml.rpc.server import serving
 from tests.command_line import error_of, optimlctl
 
 RELU = """\
@@ -118,3 +120,10 @@ def test_a_baseline_that_is_wrong_exits_with_4(tmp_path: Path) -> None:
     done = optimlctl(tmp_path, "optimize", "k.cu", "--device", "cpu", "--rounds", "1")
     assert done.returncode == 4, done.stderr
     assert not (tmp_path / "optiml-out").exists()
+
+
+async def test_up_tells_that_its_address_is_taken(tmp_path: Path) -> None:
+    async with serving([], "127.0.0.1:0") as taken:
+        done = await asyncio.to_thread(optimlctl, tmp_path, "up", "--listen", taken)
+    assert done.returncode == 1
+    assert "Choose another address with --listen" in error_of(done)

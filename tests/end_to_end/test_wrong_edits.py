@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from services.profiler.server import service
+import pytest_asyncio
 
 from optiml.rpc.channel import open_channel
 from optiml.rpc.server import serving
@@ -16,6 +16,7 @@ from optiml.v1 import (
     profiler_service_pb2_grpc,
     verdict_pb2,
 )
+from services.profiler.server import service
 
 pytestmark = pytest.mark.slow
 
@@ -131,17 +132,17 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def profiler(
     tmp_path_factory: pytest.TempPathFactory,
-) -> AsyncIterator[profiler_service_pb2_grpc.ProfilerServiceAsyncStub]:
+) -> AsyncIterator[profiler_service_pb2_grpc.ProfilerServiceStub]:
     folder: Path = tmp_path_factory.mktemp("profiler")
     async with serving([service()], f"unix:{folder}/socket") as address, open_channel(address) as channel:
         yield profiler_service_pb2_grpc.ProfilerServiceStub(channel)
 
 
 async def _evaluate(
-    profiler: profiler_service_pb2_grpc.ProfilerServiceAsyncStub,
+    profiler: profiler_service_pb2_grpc.ProfilerServiceStub,
     problem: problem_pb2.Problem,
     kernel: kernel_pb2.Kernel,
 ) -> evaluation_pb2.Evaluation:
@@ -154,7 +155,7 @@ async def _evaluate(
 
 @pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_right_kernel_passes(profiler: profiler_service_pb2_grpc.ProfilerServiceAsyncStub, name: str) -> None:
+async def test_the_right_kernel_passes(profiler: profiler_service_pb2_grpc.ProfilerServiceStub, name: str) -> None:
     problem, source, launch = RIGHT[name]
     evaluation = await _evaluate(profiler, problem, _kernel(source, *launch))
     assert evaluation.verdict == verdict_pb2.VERDICT_OK, evaluation.reason
@@ -162,7 +163,7 @@ async def test_the_right_kernel_passes(profiler: profiler_service_pb2_grpc.Profi
 
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_wrong_edit_is_caught(profiler: profiler_service_pb2_grpc.ProfilerServiceAsyncStub, name: str) -> None:
+async def test_a_wrong_edit_is_caught(profiler: profiler_service_pb2_grpc.ProfilerServiceStub, name: str) -> None:
     twin, before, after = WRONG[name]
     problem, source, launch = RIGHT[twin]
     assert before in source
@@ -177,8 +178,8 @@ async def test_a_wrong_edit_is_caught(profiler: profiler_service_pb2_grpc.Profil
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_grid_that_is_too_small_is_caught(
-    profiler: profiler_service_pb2_grpc.ProfilerServiceAsyncStub,
+    profiler: profiler_service_pb2_grpc.ProfilerServiceStub,
 ) -> None:
     _, block, arguments = SCALE_LAUNCH
-    evaluation = await _evaluate(profiler, SCALE, _kernel(SCALE_SOURCE, ["max(N // 1024, 1)"], block, arguments))
+    evaluation = await _evaluate(profiler, SCALE, _kernel(SCALE_SOURCE, ["max(N // 2048, 1)"], block, arguments))
     assert evaluation.verdict == verdict_pb2.VERDICT_WRONG_RESULT

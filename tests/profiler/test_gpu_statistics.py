@@ -1,5 +1,7 @@
 """Medians, intervals and what ncu prints: all that can be tested of the GPU's side without one."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,11 @@ def test_why_there_are_no_counters_is_told(output: str, trouble: str) -> None:
     answer = ncu.parse(output)
     assert not answer.values
     assert answer.trouble == trouble
+
+
+def test_metrics_that_the_device_lacks_are_left_out_next_time() -> None:
+    unknown = ncu.unknown_metrics(f"==ERROR== Failed to find metric {SECTORS}\n==ERROR== Failed to find metric evil")
+    assert unknown == {SECTORS}
+    command = ncu.arguments(Path("/ncu"), ["f"], 1, unknown)
+    assert SECTORS not in command[-1]
+    assert THROUGHPUT in command[-1]

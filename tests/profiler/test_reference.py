@@ -65,9 +65,10 @@ async def test_a_reference_that_fails_is_told_by_line(process: WorkerProcess, st
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_reference_that_hangs_is_killed(process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     short = reference.settings().model_copy(update={"check_seconds": 0.5})
-    monkeypatch.setattr(reference, "settings", lambda: short)
-    with pytest.raises(InvalidArgumentError, match=r"longer than 0\.5 s"):
-        await _outputs(process, relu_problem(), "while True: pass")
+    with monkeypatch.context() as patch:
+        patch.setattr(reference, "settings", lambda: short)
+        with pytest.raises(InvalidArgumentError, match=r"longer than 0\.5 s"):
+            await _outputs(process, relu_problem(), "while True: pass")
     assert "y" in await _outputs(process, relu_problem(), "y = x")
 
 

@@ -109,6 +109,7 @@ class CudaExecutor:
             driver=hello["driver"],
         )
         self.name = f"cuda:0 {hello['name']}"
+        self._without: set[str] = set()  # metrics that this device does not have
 
     @classmethod
     async def open(cls) -> "CudaExecutor":
@@ -204,18 +205,24 @@ class CudaExecutor:
         tool = ncu.find_ncu(find_toolchain())
         if tool is None:
             return [], "none: ncu is not installed"
-        answer = await self._profiled(tool, subject, seconds)
+        output = await self._profiled(tool, subject, seconds)
+        if unknown := ncu.unknown_metrics(output):
+            self._without |= unknown
+            output = await self._profiled(tool, subject, seconds)
+        answer = ncu.parse(output)
         if answer.trouble:
             return [], f"none: {answer.trouble}"
         return [*as_metrics(iter(answer.values.items()), verdict_pb2.PROVENANCE_MEASURED)], "ncu"
 
-    async def _profiled(self, tool: Path, subject: Subject, seconds: float) -> ncu.NcuAnswer:
+    async def _profiled(self, tool: Path, subject: Subject, seconds: float) -> str:
+        """Return what ncu printed."""
         launches = subject.plan.launches
         async with sandbox.private_folder("ncu") as folder:
             job = folder / "job.json"
             job.write_text(json.dumps(_timing_header([subject], 0.0)))
             profiled = python_step("services.profiler.cuda.count_child", str(job))
-            command = [*ncu.arguments(tool, (launch.symbol for launch in launches), len(launches)), *profiled.argv]
+            symbols = [launch.symbol for launch in launches]
+            command = [*ncu.arguments(tool, symbols, len(launches), self._without), *profiled.argv]
             limits = sandbox.Limits(seconds, _LIMITS.cpu_seconds, _LIMITS.address_space_bytes, _LIMITS.file_bytes)
             outcome = await sandbox.run(
                 [sandbox.Step(command)],
@@ -226,5 +233,5 @@ class CudaExecutor:
                 environment=_ENVIRONMENT,
             )
         if outcome.timed_out:
-            return ncu.NcuAnswer({}, f"ncu did not finish within {seconds:g} s")
-        return ncu.parse(outcome.stdout.decode(errors="replace") + outcome.stderr.decode(errors="replace"))
+            return f"==ERROR== ncu did not finish within {seconds:g} s"
+        return outcome.stdout.decode(errors="replace") + outcome.stderr.decode(errors="replace")

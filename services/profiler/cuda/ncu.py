@@ -8,14 +8,14 @@ import csv
 import io
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 
 from optiml.metrics import METRICS
 from services.profiler.toolchain import Toolchain
 
-__all__ = ["COUNTED", "NcuAnswer", "arguments", "find_ncu", "parse"]
+__all__ = ["COUNTED", "NcuAnswer", "arguments", "find_ncu", "parse", "unknown_metrics"]
 
 COUNTED = tuple(name for name in METRICS if not name.startswith(("optiml__", "launch__")))
 _AVERAGED = re.compile(r"\.(avg|pct)\b|\.pct$|_rate\.")
@@ -45,19 +45,21 @@ def find_ncu(tools: Toolchain) -> Path | None:
     return packages[0] if packages else None
 
 
-def arguments(ncu: Path, symbols: Iterable[str], launches: int) -> list[str]:
+def arguments(ncu: Path, symbols: Iterable[str], launches: int, without: Collection[str] = ()) -> list[str]:
     """Return the command line up to the program that is profiled.
 
     Args:
         ncu: the tool.
         symbols: mangled names of the functions to count; others (fills, copies) run bare.
         launches: how many launches to count.
+        without: metrics that this device is known not to have.
     """
     names = "|".join(re.escape(symbol) for symbol in sorted(set(symbols)))
+    metrics = ",".join(name for name in COUNTED if name not in without)
     return [
         str(ncu), "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
         "--target-processes", "application-only", "--kernel-name-base", "mangled",
-        "--kernel-name", f"regex:^({names})$", "--launch-count", str(launches), "--metrics", ",".join(COUNTED),
+        "--kernel-name", f"regex:^({names})$", "--launch-count", str(launches), "--metrics", metrics,
     ]  # fmt: skip
 
 
@@ -74,6 +76,11 @@ def _trouble(output: str) -> str:
         return found.group()
     error = re.search(r"==ERROR==\s*(.{1,200})", output)
     return error.group(1).strip() if error else ""
+
+
+def unknown_metrics(output: str) -> set[str]:
+    """Return the metrics that ncu says this device does not have; it counts nothing then."""
+    return set(re.findall(r"Failed to find metric (?:regex:)?([\w.]+)", output)) & set(COUNTED)
 
 
 def parse(output: str) -> NcuAnswer:

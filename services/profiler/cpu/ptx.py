@@ -1,0 +1,439 @@
+"""Reads PTX text into variables, functions and instructions.
+
+Only the structure is read here: what an opcode means, and whether it is known at all, is decided by
+`services.profiler.cpu.translate`. Grammar: NVIDIA's PTX ISA 9.0, chapters 4 and 5.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(
+    r'"(?:\\.|[^"\\])*"'
+    r"|0[fF][0-9a-fA-F]{8}(?![0-9a-fA-F])|0[dD][0-9a-fA-F]{16}"
+    r"|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?"
+    r"|[A-Za-z_$%.](?:[\w$%.]|::)*"
+    r"|[^\s]"
+)
+_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LINE_DIRECTIVE = re.compile(r"^[ \t]*\.(?:loc|file|version|target|address_size)\b[^\n;]*$", re.MULTILINE)
+_LINKAGE = {".visible", ".extern", ".weak", ".common"}
+SIZES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
+
+
+class UnsupportedPtx(Exception):  # noqa: N818  it states what the text is, as the verdict does
+    """PTX that this executor does not run.
+
+    Attributes:
+        opcode: The opcode or feature that is not known.
+        line: Line of the CUDA source, 0 if unknown.
+    """
+
+    def __init__(self, opcode: str, line: int = 0, reason: str = "") -> None:
+        self.opcode = opcode
+        self.line = line
+        why = f": {reason}" if reason else ""
+        super().__init__(f"{opcode} (source line {line or 'unknown'}) does not run on the CPU executor{why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register; `name` is unique in its function."""
+
+    name: str
+    type: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A number as written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name that is no register: a variable, parameter, function, label or special register."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base+offset]`."""
+
+    base: "Register | Symbol | Immediate"
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`{a, b}`, `(a, b)` or `a|b`, told apart by `kind`: the opening character."""
+
+    kind: str
+    items: "tuple[Operand, ...]"
+
+
+Operand = Register | Immediate | Symbol | Address | Group
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction; `opcode` holds all modifiers."""
+
+    opcode: str
+    operands: tuple[Operand, ...]
+    guard: Register | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A branch target."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of any space; sizes in bytes. `initial` holds one entry an element: a number or an address."""
+
+    name: str
+    space: str
+    type: str
+    align: int
+    bytes: int
+    initial: tuple[str, ...] = ()
+    extern: bool = False
+
+
+@dataclass(slots=True)
+class Function:
+    """An entry or a device function with its body."""
+
+    name: str
+    is_entry: bool
+    parameters: list[Variable]
+    returns: list[Variable]
+    body: list[Instruction | Label] | None = None
+    registers: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Module:
+    """A whole PTX text."""
+
+    variables: dict[str, Variable] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+
+
+def parse(ptx: str) -> Module:
+    """Parses PTX text.
+
+    Raises:
+        UnsupportedPtx: Something in the text is not part of the grammar that is read here.
+    """
+    text = _COMMENT.sub(lambda m: m.group() if m.group().startswith('"') else " ", ptx)
+    text = _LINE_DIRECTIVE.sub(lambda m: m.group() + ";", text)
+    return _Parser(_TOKEN.findall(text)).module()
+
+
+class _Parser:
+    """Recursive descent over the tokens."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self.tokens = tokens
+        self.position = 0
+        self.line = 0
+        self.candidate_file = ""
+        self.scopes: list[dict[str, tuple[str, str]]] = []
+        self.scope_ids: list[int] = []
+        self.scope_count = 0
+
+    # Tokens
+
+    def peek(self, ahead: int = 0) -> str:
+        index = self.position + ahead
+        return self.tokens[index] if index < len(self.tokens) else ""
+
+    def next(self) -> str:
+        token = self.peek()
+        if not token:
+            raise UnsupportedPtx("end of text", self.line, "the PTX ends too early")
+        self.position += 1
+        return token
+
+    def accept(self, token: str) -> bool:
+        if self.peek() == token:
+            self.position += 1
+            return True
+        return False
+
+    def expect(self, token: str) -> None:
+        found = self.next()
+        if found != token:
+            raise UnsupportedPtx(found, self.line, f"expected {token!r}")
+
+    def until(self, end: str) -> list[str]:
+        taken = []
+        while (token := self.next()) != end:
+            taken.append(token)
+        return taken
+
+    # Module
+
+    def module(self) -> Module:
+        module = Module()
+        while self.peek():
+            token = self.peek()
+            if token in {".version", ".target", ".address_size", ".file", ".pragma"}:
+                self.until(";")
+            elif token == ".section":
+                self.until("{")
+                self.until("}")
+            elif token in _LINKAGE | {".entry", ".func", ".global", ".const", ".shared"}:
+                self._declaration(module)
+            else:
+                raise UnsupportedPtx(token, self.line, "unknown directive")
+        return module
+
+    def _declaration(self, module: Module) -> None:
+        extern = False
+        while self.peek() in _LINKAGE:
+            extern |= self.next() == ".extern"
+        if self.peek() in {".entry", ".func"}:
+            function = self._function()
+            known = module.functions.get(function.name)
+            if known is None or known.body is None:
+                module.functions[function.name] = function
+        else:
+            variable = self._variable(self.next()[1:], extern=extern)
+            self.expect(";")
+            module.variables[variable.name] = variable
+
+    def _variable(self, space: str, *, extern: bool = False) -> Variable:
+        align, kind, vector = 0, "", 1
+        while (token := self.next()).startswith("."):
+            if token == ".align":
+                align = int(self.next())
+            elif token in {".v2", ".v4"}:
+                vector = int(token[2])
+            elif re.fullmatch(r"\.(?:[busf](?:8|16|32|64|128)|f16x2|bf16|bf16x2|pred)", token):
+                kind = token[1:]
+            elif token == ".ptr":
+                while self.peek() in {".global", ".const", ".shared", ".local", ".align"}:
+                    if self.next() == ".align":
+                        self.next()
+            elif token != ".attribute":
+                raise UnsupportedPtx(token, self.line, "unknown type of a variable")
+        element = _type_bytes(kind) * vector
+        count, dimensioned = 1, False
+        while self.accept("["):
+            size = self.until("]")
+            count *= int(size[0]) if size else 0
+            dimensioned = True
+        initial: tuple[str, ...] = ()
+        if self.accept("="):
+            initial = self._initialiser()
+            if dimensioned and count == 0:
+                count = len(initial)
+        return Variable(token, space, kind, max(align, element), element * count, initial, extern=extern)
+
+    def _initialiser(self) -> tuple[str, ...]:
+        values, depth, current = [], 0, ""
+        while self.peek() != ";":
+            token = self.next()
+            depth += (token == "{") - (token == "}")
+            if token in "{}":
+                continue
+            if token == ",":
+                values.append(current)
+                current = ""
+            else:
+                current += token
+        return (*values, current) if current else tuple(values)
+
+    def _function(self) -> Function:
+        is_entry = self.next() == ".entry"
+        returns = self._parameters() if self.peek() == "(" else []
+        name = self.next()
+        parameters = self._parameters() if self.peek() == "(" else []
+        while self.peek() not in {"{", ";"}:
+            if self.next() in {".explicitcluster", ".reqnctapercluster", ".maxclusterrank"}:
+                raise UnsupportedPtx("cluster", self.line, "thread block clusters")
+        function = Function(name, is_entry, parameters, returns)
+        if not self.accept(";"):
+            self._body(function)
+        return function
+
+    def _parameters(self) -> list[Variable]:
+        self.expect("(")
+        found: list[Variable] = []
+        while not self.accept(")"):
+            space = self.next()
+            if space != ".param":
+                raise UnsupportedPtx(f"{space} parameter", self.line, "only .param parameters are passed")
+            found.append(self._variable("param"))
+            self.accept(",")
+        return found
+
+    # Bodies
+
+    def _body(self, function: Function) -> None:
+        function.body = []
+        self.line, self.candidate_file = 0, self.candidate_file if not function.is_entry else ""
+        self.expect("{")
+        self.scopes, self.scope_ids, self.scope_count = [{}], [0], 0
+        while self.scopes:
+            self._statement(function)
+
+    def _statement(self, function: Function) -> None:
+        body = function.body
+        assert body is not None
+        token = self.peek()
+        if token == "{":
+            self.next()
+            self.scope_count += 1
+            self.scopes.append({})
+            self.scope_ids.append(self.scope_count)
+        elif token == "}":
+            self.next()
+            self.scopes.pop()
+            self.scope_ids.pop()
+        elif token == ";":
+            self.next()
+        elif token == ".loc":
+            self._loc(self.until(";"))
+        elif token == ".reg":
+            self.next()
+            self._registers(function)
+        elif token in {".local", ".shared", ".param"}:
+            self.next()
+            self._local_variable(function, token[1:])
+        elif token in {".pragma", ".file"}:
+            self.until(";")
+        elif self.peek(1) == ":":
+            self.position += 2
+            if self.peek() == ".branchtargets":
+                self.next()
+                function.branch_targets[token] = tuple(t for t in self.until(";") if t != ",")
+            elif self.peek() in {".calltargets", ".callprototype"}:
+                raise UnsupportedPtx(self.peek()[1:], self.line, "indirect calls")
+            else:
+                body.append(Label(self._scoped_label(token)))
+        else:
+            body.append(self._instruction())
+
+    def _loc(self, tokens: list[str]) -> None:
+        """Keeps the line of the candidate's own file; what is inlined from elsewhere counts for its call site."""
+        file, line = tokens[1], int(tokens[2])
+        self.candidate_file = self.candidate_file or file
+        if file == self.candidate_file:
+            self.line = line or self.line
+        elif "inlined_at" in tokens:
+            at = tokens.index("inlined_at")
+            if tokens[at + 1] == self.candidate_file:
+                self.line = int(tokens[at + 2]) or self.line
+
+    def _registers(self, function: Function) -> None:
+        kind = self.next()[1:]
+        while not self.accept(";"):
+            name = self.next()
+            if self.accept("<"):
+                count = int(self.next())
+                self.expect(">")
+                for index in range(count):
+                    self._declare(function, f"{name}{index}", kind)
+            else:
+                self._declare(function, name, kind)
+            self.accept(",")
+
+    def _declare(self, function: Function, name: str, kind: str) -> None:
+        suffix = f"_{self.scope_ids[-1]}" if len(self.scopes) > 1 else ""
+        unique = re.sub(r"\W", "_", name.lstrip("%")) + suffix
+        while function.registers.get(unique, kind) != kind:
+            unique += "_"
+        self.scopes[-1][name] = (unique, kind)
+        function.registers[unique] = kind
+
+    def _local_variable(self, function: Function, space: str) -> None:
+        while True:
+            variable = self._variable(space)
+            unique = f"{variable.name}@{self.scope_ids[-1]}" if space == "param" else variable.name
+            self.scopes[-1][variable.name] = (unique, f".{space}")
+            function.variables[unique] = variable
+            if not self.accept(","):
+                break
+        self.expect(";")
+
+    def _scoped_label(self, name: str) -> str:
+        """Labels of inline assembly blocks are repeated; those of the compiler are unique."""
+        return name if name.startswith("$") or len(self.scopes) == 1 else f"{name}@{self.scope_ids[-1]}"
+
+    def _instruction(self) -> Instruction:
+        guard = None
+        if self.accept("@"):
+            negated = self.accept("!")
+            register = self._operand()
+            if not isinstance(register, Register):
+                raise UnsupportedPtx("guard", self.line, "a guard is a predicate register")
+            guard = Register(register.name, register.type, negated)
+        opcode = self.next()
+        operands: list[Operand] = []
+        if opcode.partition(".")[0] == "bra":
+            operands.append(Symbol(self._scoped_label(self.next())))
+        while not self.accept(";"):
+            operands.append(self._operand())
+            while self.accept("|"):
+                operands[-1] = Group("|", (operands[-1], self._operand()))
+            if not self.accept(",") and self.peek() != ";":
+                raise UnsupportedPtx(opcode, self.line, f"{self.peek()!r} after an operand")
+        return Instruction(opcode, tuple(operands), guard, self.line)
+
+    def _operand(self) -> Operand:
+        token = self.next()
+        if token in {"{", "("}:
+            items = []
+            close = "}" if token == "{" else ")"
+            while not self.accept(close):
+                items.append(self._operand())
+                self.accept(",")
+            return Group(token, tuple(items))
+        if token == "[":
+            base = self._operand()
+            offset = 0
+            while self.peek() in {"+", "-"}:
+                sign = -1 if self.next() == "-" else 1
+                sign = -sign if self.accept("-") else sign
+                offset += sign * int(self.next().rstrip("U"), 0)
+            self.expect("]")
+            if isinstance(base, Address | Group):
+                raise UnsupportedPtx("address", self.line, "nested brackets")
+            return Address(base, offset)
+        if token == "!":
+            register = self._operand()
+            if isinstance(register, Register):
+                return Register(register.name, register.type, negated=True)
+            raise UnsupportedPtx("!", self.line, "only predicates are negated")
+        if token in {"-", "+"}:
+            return Immediate(("-" if token == "-" else "") + self.next())
+        if token[0].isdigit():
+            return Immediate(token)
+        return self._name(token)
+
+    def _name(self, token: str) -> Operand:
+        for scope in reversed(self.scopes):
+            if token in scope:
+                unique, kind = scope[token]
+                return Symbol(unique) if kind.startswith(".") else Register(unique, kind)
+        return Symbol(token)
+
+
+def _type_bytes(kind: str) -> int:
+    if kind == "pred":
+        return 1
+    if kind.endswith("x2"):
+        return 4
+    return SIZES[re.sub(r"\D", "", kind)] if kind else 1

@@ -1,0 +1,130 @@
+import pytest
+
+from optiml.errors import InvalidArgumentError
+from optiml.metrics import METRICS
+from optiml.v1 import evaluation_pb2, verdict_pb2
+from optiml.v1.verdict_pb2 import (
+    BOTTLENECK_CACHE_THROUGHPUT,
+    BOTTLENECK_COMPUTE_THROUGHPUT,
+    BOTTLENECK_DRAM_BANDWIDTH,
+    BOTTLENECK_INSTRUCTION_OVERHEAD,
+    BOTTLENECK_LATENCY,
+    BOTTLENECK_LOW_PARALLELISM,
+    BOTTLENECK_NONE,
+    BOTTLENECK_REGISTER_SPILLS,
+    BOTTLENECK_SHARED_BANK_CONFLICTS,
+    BOTTLENECK_UNCOALESCED_ACCESS,
+)
+from services.judge.diagnose import NAMES, RULES, diagnose
+from tests.judge.recordings import recorded, with_metrics
+
+BASELINES = {
+    "attention": BOTTLENECK_LATENCY,
+    "cross_entropy": BOTTLENECK_UNCOALESCED_ACCESS,
+    "layer_norm": BOTTLENECK_UNCOALESCED_ACCESS,
+    "matmul": BOTTLENECK_CACHE_THROUGHPUT,
+    "maxpool3d": BOTTLENECK_DRAM_BANDWIDTH,
+    "relu": BOTTLENECK_DRAM_BANDWIDTH,
+    "row_sum": BOTTLENECK_LOW_PARALLELISM,
+    "softmax": BOTTLENECK_LOW_PARALLELISM,
+    "stencil": BOTTLENECK_DRAM_BANDWIDTH,
+    "transpose": BOTTLENECK_UNCOALESCED_ACCESS,
+}
+_CYCLES_OF_RELU = 0.1837e-3 * 1.83e9 * 132  # of all multiprocessors of an H200 while the recorded ReLU runs
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_each_example_has_the_bottleneck_that_a_person_would_name(name: str) -> None:
+    assert diagnose(*recorded(name)).bottleneck == BASELINES[name]
+
+
+@pytest.mark.parametrize("name", ["row_sum", "softmax"])
+def test_a_thread_for_each_row_is_also_uncoalesced(name: str) -> None:
+    assert BOTTLENECK_UNCOALESCED_ACCESS in diagnose(*recorded(name)).also
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_evidence_is_ranked_known_and_labelled(name: str) -> None:
+    diagnosis = diagnose(*recorded(name))
+    assert 0 < diagnosis.severity <= 1
+    assert diagnosis.evidence[0].meaning in diagnosis.summary
+    assert diagnosis.bottleneck not in diagnosis.also
+    for evidence in diagnosis.evidence:
+        assert evidence.metric in METRICS
+        assert evidence.provenance in {verdict_pb2.PROVENANCE_SIMULATED, verdict_pb2.PROVENANCE_ESTIMATED}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {
+                "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": 0.9 * _CYCLES_OF_RELU,
+                "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": 0.95 * _CYCLES_OF_RELU,
+            },
+            BOTTLENECK_SHARED_BANK_CONFLICTS,
+        ),
+        ({"sm__inst_executed_pipe_fma.sum": 4 * 0.9 * _CYCLES_OF_RELU}, BOTTLENECK_COMPUTE_THROUGHPUT),
+        ({"sm__inst_executed_pipe_xu.sum": 0.5 * 0.9 * _CYCLES_OF_RELU}, BOTTLENECK_COMPUTE_THROUGHPUT),
+        ({"smsp__inst_executed.sum": 4 * 0.9 * _CYCLES_OF_RELU}, BOTTLENECK_INSTRUCTION_OVERHEAD),
+        ({"optiml__spill_bytes": 2048}, BOTTLENECK_REGISTER_SPILLS),
+        ({"dram__bytes_read.sum": 1e6, "dram__bytes_write.sum": 1e6}, BOTTLENECK_LATENCY),
+        ({"optiml__roofline_fraction": 0.96}, BOTTLENECK_NONE),
+    ],
+)
+def test_a_counter_that_explains_most_of_the_time_names_the_bottleneck(
+    changes: dict[str, float], expected: verdict_pb2.Bottleneck.ValueType
+) -> None:
+    problem, relu = recorded("relu")
+    assert diagnose(problem, with_metrics(relu, changes)).bottleneck == expected
+
+
+def test_wide_loads_are_not_taken_for_uncoalesced_ones() -> None:
+    """float4: sixteen sectors a request, each of them asked for."""
+    problem, relu = recorded("relu")
+    requests = {name: metric.value for metric in relu.metrics if "requests" in (name := metric.name)}
+    wide = with_metrics(
+        relu,
+        {name: value / 4 for name, value in requests.items()}
+        | {"optiml__sectors_per_request_ld": 16.0, "optiml__sectors_per_request_st": 16.0},
+    )
+    diagnosis = diagnose(problem, wide)
+    assert BOTTLENECK_UNCOALESCED_ACCESS not in {diagnosis.bottleneck, *diagnosis.also}
+
+
+def test_without_counters_it_says_so_and_names_nothing() -> None:
+    problem, relu = recorded("relu")
+    relu.ClearField("metrics")
+    relu.counter_source = "none: ERR_NVGPUCTRPERM"
+    diagnosis = diagnose(problem, relu)
+    assert diagnosis.bottleneck == verdict_pb2.BOTTLENECK_UNSPECIFIED
+    assert "ERR_NVGPUCTRPERM" in diagnosis.summary
+
+
+def test_an_unknown_device_is_no_error() -> None:
+    problem, relu = recorded("relu")
+    relu.device.name = "Abacus 9000"
+    diagnose(problem, relu)
+
+
+@pytest.mark.parametrize("field", ["timings", "verdict"])
+def test_what_cannot_be_diagnosed_is_refused_by_field(field: str) -> None:
+    problem, relu = recorded("relu")
+    relu.ClearField(field)
+    with pytest.raises(InvalidArgumentError) as caught:
+        diagnose(problem, relu)
+    assert [violation.field for violation in caught.value.violations] == [f"evaluation.{field}"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 0.0, 1e308])
+def test_absurd_counters_raise_nothing(value: float) -> None:
+    problem, matmul = recorded("matmul")
+    broken = with_metrics(matmul, {metric.name: value for metric in matmul.metrics})
+    diagnose(problem, broken)
+    diagnose(problem, evaluation_pb2.Evaluation(verdict=verdict_pb2.VERDICT_OK, timings=matmul.timings))
+
+
+def test_every_bottleneck_has_a_rule_and_a_name() -> None:
+    every = set(verdict_pb2.Bottleneck.values()) - {verdict_pb2.BOTTLENECK_UNSPECIFIED}
+    assert set(NAMES) == every
+    assert set(RULES) == every - {BOTTLENECK_NONE}
