@@ -97,9 +97,7 @@ def _plus(left: Polynomial, right: Polynomial, sign: int = 1) -> Polynomial:
     return {key: value for key, value in total.items() if value}
 
 
-def polynomial(  # noqa: PLR0911 - one return for each form
-    expression: Expression, definitions: Mapping[str, Expression]
-) -> Polynomial:
+def polynomial(expression: Expression, definitions: Mapping[str, Expression]) -> Polynomial:
     """Return the expression as a polynomial; what is no sum or product stays one factor, by its text.
 
     Args:

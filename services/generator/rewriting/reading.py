@@ -81,9 +81,7 @@ class _Reader:
                 return found
         return self._make(cursor, "other", "", operands)
 
-    def _operation(  # noqa: PLR0911 - one return for each form
-        self, cursor: Cursor, children: list[Cursor], operands: tuple[Expression, ...]
-    ) -> Expression | None:
+    def _operation(self, cursor: Cursor, children: list[Cursor], operands: tuple[Expression, ...]) -> Expression | None:
         start, end = self._extent(cursor)
         match cursor.kind:
             case CursorKind.BINARY_OPERATOR | CursorKind.COMPOUND_ASSIGNMENT_OPERATOR if len(operands) == 2:

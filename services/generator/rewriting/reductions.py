@@ -30,7 +30,7 @@ def _is(expression: Expression, name: str) -> bool:
     return expression.kind == "name" and expression.operator == name
 
 
-def _from_value(name: str, value: Expression) -> Update | None:  # noqa: PLR0911 - one case for each form
+def _from_value(name: str, value: Expression) -> Update | None:
     match value:
         case Expression(kind="binary", operator="+" | "*" as operator, operands=(left, right)):
             operation = "sum" if operator == "+" else "product"

@@ -10,7 +10,7 @@ from services.generator.rewriting.context import Context, Replacement, apply, in
 from services.generator.rewriting.expressions import NotApplicable, coefficient
 from services.generator.rewriting.nests import Read, constant_trips, reads_in, starts_line
 from services.generator.rewriting.planes import inlined
-from services.generator.rewriting.syntax import Assign, Call, Declare, For, Other, Return, flat
+from services.generator.rewriting.syntax import Array, Assign, Call, Declare, Expression, For, If, Other, Return, flat
 from services.generator.rewriting.threads import Coordinate
 
 __all__ = ["propose"]
@@ -122,14 +122,37 @@ def _keep_threads(context: Context, row: Coordinate) -> list[Replacement]:
         if text[guard.condition.end : brace].strip(") \t\r\n") or brace < 0:
             raise NotApplicable("the bounds check has no braces")
         changes.append((guard.start, brace, ""))
-    arrays = {parameter.name for parameter in context.function.parameters}
-    arrays |= {name for name, value in threads.definitions.items() if "*" in value.type}
-    changes.extend(
-        (statement.start, statement.start, f"if ({inside}) ")
-        for statement in flat(threads.work)
-        if isinstance(statement, Assign) and statement.target.kind != "name" and statement.target.names & arrays
-    )
+    changes.extend(_guarded_writes(context, inside))
     return changes
+
+
+def _guarded_writes(context: Context, inside: str) -> list[Replacement]:
+    """Let only threads inside the bounds write to global memory; braces keep an `else` with its `if`."""
+    threads = context.threads
+    pointers = {parameter.name for parameter in context.function.parameters}
+    pointers |= {name for name, value in threads.definitions.items() if "*" in value.type}
+    own = {statement.name for statement in flat(threads.work) if isinstance(statement, Array)}
+    branches = [found for found in flat(threads.work) if isinstance(found, If)]
+    conditional = {part.start for found in branches for part in flat((*found.then, *found.otherwise))}
+    changes: list[Replacement] = []
+    for statement in flat(threads.work):
+        if not isinstance(statement, Assign) or statement.target.kind == "name":
+            continue
+        if _root(statement.target) in own:
+            continue
+        if _root(statement.target) not in pointers:
+            raise NotApplicable(f"it cannot be told what `{statement.target.text}` writes to")
+        end = statement_end(context.text, statement.end)
+        opening, closing = ("{ ", " }") if statement.start in conditional else ("", "")
+        changes += [(statement.start, statement.start, f"{opening}if ({inside}) "), (end, end, closing)]
+    return changes
+
+
+def _root(target: Expression) -> str:
+    """Return the variable that an element is reached through."""
+    while target.operands and target.kind in {"subscript", "member", "unary", "binary"}:
+        target = target.operands[0]
+    return target.operator if target.kind == "name" else ""
 
 
 def _tile_loop(
@@ -204,7 +227,7 @@ def propose(context: Context) -> list[Edit]:
     for start, loop in loops.items():
         changes += _tile_loop(context, loop, [one for one in staged if one.loop.start == start], names, rows)
     line = context.text.find("\n", context.function.body_start)
-    declared = sorted({f"\n  __shared__ float {name}[{rows}][{width}];" for name in names.values()})
+    declared = sorted({f"\n  __shared__ __align__(16) float {name}[{rows}][{width}];" for name in names.values()})
     changes.append((line, line, "".join(declared)))
     return [
         context.edit(

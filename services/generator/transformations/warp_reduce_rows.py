@@ -41,6 +41,7 @@ __all__ = ["propose"]
 NAME = "warp_reduce_rows"
 _WARP = 32
 _REDUCIBLE = {"float", "double", "int", "unsigned int", "long", "unsigned long", "long long"}
+_FLOATING = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}
 _COMBINE = {
     "sum": "value += {other};",
     "product": "value *= {other};",
@@ -120,6 +121,8 @@ def _read_row(loop: For, types: dict[str, str]) -> _Row:
                 raise NotApplicable(f"`{update.accumulator}` depends on `{min(used)}`, which the loop changes")
             for value in update.value:
                 require_no_side_effects(value)
+                if types.get(update.accumulator) not in _FLOATING and value.type in _FLOATING:
+                    raise NotApplicable(f"`{update.accumulator}` is rounded to an integer at each step")
     operations: dict[str, str] = {}
     for update in updates:
         if operations.setdefault(update.accumulator, update.operation) != update.operation:
