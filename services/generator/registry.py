@@ -21,6 +21,7 @@ from services.generator.transformations import (
     coarsen,
     grid_stride,
     qualify_pointers,
+    stage_shared,
     tile_shared_memory,
     tile_transpose,
     unroll,
@@ -43,6 +44,7 @@ TRANSFORMATIONS: Final[dict[str, Propose]] = {
         coarsen,
         grid_stride,
         cache_in_registers,
+        stage_shared,
         qualify_pointers,
         unroll,
         block_shape,
@@ -70,7 +72,9 @@ def _functions(kernel: kernel_pb2.Kernel) -> tuple[dict[str, Function], str]:
     parsed = parse_cuda(kernel.source)
     functions = read_functions(parsed)
     missing = next((found for found in parsed.diagnostics if found.fatal), None)
-    if missing is not None:  # a header of the machine's; what was understood without it may be enough
+    if (
+        missing is not None and "file not found" in missing.message
+    ):  # a header of the machine's; what was understood without it may be enough
         return functions, "" if functions else f"line {missing.line}: {missing.message}"
     if parsed.diagnostics:
         first = parsed.diagnostics[0]

@@ -48,7 +48,8 @@ LAYER_NORM = kernel(
     """
 #define EPSILON 1e-5f
 extern "C" __global__ void layer_norm(const float* __restrict__ in, const float* __restrict__ gamma,
-                                      const float* __restrict__ beta, float* __restrict__ out, size_t rows, size_t width) {
+                                      const float* __restrict__ beta, float* __restrict__ out, size_t rows,
+                                      size_t width) {
   size_t r = threadIdx.x + (size_t)blockIdx.x * blockDim.x;
   if (r >= rows) return;
   const float* line = in + r * width;
@@ -135,7 +136,8 @@ __global__ void gemm_nt(const float* __restrict__ p, const float* __restrict__ q
   r[i * n + j] = activate(v);
 }
 """,
-    "gemm_nt", "ceil_div(M, 16);ceil_div(N, 16)", "16;16", "A;B;C;D;unsigned:M;unsigned:N;unsigned:K;float:alpha;float:beta",
+    "gemm_nt", "ceil_div(M, 16);ceil_div(N, 16)", "16;16",
+    "A;B;C;D;unsigned:M;unsigned:N;unsigned:K;float:alpha;float:beta",
 )  # fmt: skip
 
 GEMM_LINEAR = kernel(
@@ -271,4 +273,105 @@ __global__ void pool(const float* x, float* y, int planes, int D, int H, int W, 
 """,
     "pool", "ceil_div(N * C * (D // 2) * (H // 2) * (W // 2), 256)", "256",
     "x;y;int:N * C;int:D;int:H;int:W;int:D // 2;int:H // 2;int:W // 2",
+)  # fmt: skip
+
+TEMPLATE_ROWS = kernel(
+    """
+#define AT(p, i, j) (p)[(i) * width + (j)]
+__device__ float twice(const float* p, int at) { return p[at] * 2.0f; }
+template <typename T>
+__global__ void template_rows(const T* in, T* out, int height, int width) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= height) return;
+  T low = AT(in, i, 0);
+  for (int j = 0; j < width; j++) low = min(low, AT(in, i, j));
+  T all = 0;
+  for (int j = 0; j < width; j++) all += twice(in, i * width + j) - low;
+  out[i] = all;
+}
+""",
+    "template_rows<float>", "ceil_div(R, 64)", "64", "a;out;int:R;int:C",
+)  # fmt: skip
+
+ONLINE_SOFTMAX = kernel(
+    """
+__global__ void online(const float* x, float* y, int rows, int cols) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  float m = -INFINITY, s = 0.f;
+  for (int j = 0; j < cols; j++) {
+    float v = x[row * cols + j];
+    float top = fmaxf(m, v);
+    s = s * expf(m - top) + expf(v - top);
+    m = top;
+  }
+  y[row] = m + logf(s);
+}
+""",
+    "online", "ceil_div(R, 64)", "64", "x;y;int:R;int:C",
+)  # fmt: skip
+
+COLUMN_SUM = kernel(
+    """
+__global__ void column_sum(const float* x, float* y, int rows, int cols) {
+  int c = blockIdx.x * blockDim.x + threadIdx.x;
+  if (c >= cols) return;
+  float s = 0.f;
+  for (int r = 0; r < rows; r++) s += x[r * cols + c];
+  y[c] = s;
+}
+""",
+    "column_sum", "ceil_div(C, 64)", "64", "x;y;int:R;int:C",
+)  # fmt: skip
+
+NO_GUARD_MATMUL = kernel(
+    """
+__global__ void unguarded(const float* A, const float* B, float* C, int N) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0.0f;
+  for (int k = 0; k < N; k++) sum += A[row * N + k] * B[k * N + col];
+  C[row * N + col] = sum;
+}
+""",
+    "unguarded", "N // 16;N // 16", "16;16", "A;B;C;int:N",
+)  # fmt: skip
+
+TRIANGULAR = kernel(
+    """
+__global__ void triangular(const float* A, const float* B, float* C, int N) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= N || col >= N) return;
+  float sum = 0.0f;
+  for (int k = 0; k < row; k++) sum += A[row * N + k] * B[k * N + col];
+  C[row * N + col] = sum;
+}
+""",
+    "triangular", "ceil_div(N, 16);ceil_div(N, 16)", "16;16", "A;B;C;int:N",
+)  # fmt: skip
+
+SHIFTED = kernel(
+    """
+__global__ void shifted(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i + 1];
+}
+""",
+    "shifted", "ceil_div(N, 256)", "256", "x;y;int:N",
+)  # fmt: skip
+
+SHIFTED_IN_PLACE = kernel(SHIFTED.source, "shifted", "ceil_div(N, 256)", "256", "x;x;int:N")
+
+SHARED_ALREADY = kernel(
+    """
+__global__ void reversed(const float* x, float* y, int n) {
+  __shared__ float tile[256];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  tile[threadIdx.x] = i < n ? x[i] : 0.f;
+  __syncthreads();
+  if (i < n) y[i] = tile[blockDim.x - 1 - threadIdx.x];
+}
+""",
+    "reversed", "ceil_div(N, 256)", "256", "x;y;int:N",
 )  # fmt: skip

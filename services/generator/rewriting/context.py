@@ -11,7 +11,7 @@ from services.generator.rewriting.expressions import NotApplicable, constants_of
 from services.generator.rewriting.syntax import Declare, Expression, Function, Parameter, decoded, flat
 from services.generator.rewriting.threads import Threads, definitions_of, read_threads
 
-__all__ = ["Context", "Replacement", "apply", "indentation"]
+__all__ = ["Context", "Replacement", "apply", "indentation", "statement_end"]
 
 Replacement = tuple[int, int, str]
 """Start, end and new text of a part of the file."""
@@ -36,6 +36,12 @@ def indentation(text: str, offset: int) -> str:
     """Return the white space that begins the line of the offset."""
     line = text[text.rfind("\n", 0, offset) + 1 :]
     return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def statement_end(text: str, end: int) -> int:
+    """Return the end of a statement with its semicolon, if it has one."""
+    found = re.compile(r"\s*;").match(text, end)
+    return found.end() if found and text[end - 1] not in "};" else end
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from services.generator.rewriting.accesses import Access, accesses, expressions_of
 from services.generator.rewriting.context import Context
 from services.generator.rewriting.expressions import polynomial
-from services.generator.rewriting.syntax import Block, Expression, For, If, Statement
+from services.generator.rewriting.syntax import Block, For, If, Statement
 
-__all__ = ["Read", "constant_trips", "reads_in", "starts_line"]
+__all__ = ["Read", "constant_trips", "reads_in", "starts_line", "unrolled_already"]
 
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
@@ -22,6 +22,8 @@ class Read:
     loops: tuple[For, ...]
     top: Statement
     """The statement of the thread's work in which it stands."""
+    conditional: bool = False
+    """Whether a branch decides if it happens."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -36,27 +38,31 @@ def reads_in(context: Context, work: tuple[Statement, ...]) -> Iterator[Read]:
         NotApplicable: something reaches memory in a way that is not understood.
     """
     for statement in work:
-        yield from _reads(context, statement, (), statement)
+        yield from _reads(context, statement, (), statement, conditional=False)
 
 
-def _reads(context: Context, statement: Statement, loops: tuple[For, ...], top: Statement) -> Iterator[Read]:
+def _reads(
+    context: Context, statement: Statement, loops: tuple[For, ...], top: Statement, *, conditional: bool
+) -> Iterator[Read]:
     if isinstance(statement, (For, If, Block)):
         inner = (*loops, statement) if isinstance(statement, For) else loops
         body = statement.body if isinstance(statement, (For, Block)) else (*statement.then, *statement.otherwise)
         for child in body:
-            yield from _reads(context, child, inner, top)
+            yield from _reads(context, child, inner, top, conditional=conditional or isinstance(statement, If))
         if isinstance(statement, If):
-            yield from _own(context, statement, loops, top)
+            yield from _own(context, statement, loops, top, conditional=conditional)
         return
     for access in accesses((statement,), context.threads.definitions):
-        yield Read(access, loops, top)
+        yield Read(access, loops, top, conditional)
 
 
-def _own(context: Context, statement: If, loops: tuple[For, ...], top: Statement) -> Iterator[Read]:
+def _own(
+    context: Context, statement: If, loops: tuple[For, ...], top: Statement, *, conditional: bool
+) -> Iterator[Read]:
     (condition,) = expressions_of(statement)
     bare = If(condition, (), (), statement.start, statement.end)
     for access in accesses((bare,), context.threads.definitions):
-        yield Read(access, loops, top)
+        yield Read(access, loops, top, conditional)
 
 
 def constant_trips(context: Context, loop: For) -> int | None:
@@ -83,8 +89,3 @@ def unrolled_already(text: str, loop: For) -> bool:
     """Whether a pragma before the loop unrolls it."""
     line = text.rfind("\n", 0, loop.start)
     return "unroll" in text[: max(line, 0)].rstrip().rpartition("\n")[2]
-
-
-def is_name(expression: Expression, name: str) -> bool:
-    """Whether the expression is just this variable."""
-    return expression.kind == "name" and expression.operator == name

@@ -142,6 +142,8 @@ class _Reader:
                 yield self._if(cursor)
             case CursorKind.FOR_STMT:
                 yield self._for(cursor)
+            case CursorKind.UNEXPOSED_STMT if (loop := _under_pragma(cursor)) is not None:
+                yield self._for(loop)
             case CursorKind.RETURN_STMT if not list(cursor.get_children()):
                 yield Return(start, end)
             case kind if kind.is_expression():
@@ -231,6 +233,11 @@ class _Reader:
                 body_start = self._extent(children[3])[0]
                 return For(variable, of, first, relation, bound, width, body, start, end, body_start)
         return self._other(cursor)
+
+
+def _under_pragma(cursor: Cursor) -> Cursor | None:
+    """Return the loop that a pragma such as `#pragma unroll` stands before."""
+    return next((child for child in cursor.get_children() if child.kind == CursorKind.FOR_STMT), None)
 
 
 def _step(variable: str, operator: str, value: Expression) -> Expression | None:

@@ -50,6 +50,8 @@ class Threads:
     """Integer locals before the work, coordinates excluded, in order."""
     work: tuple[Statement, ...]
     """What a thread within the bounds does."""
+    guards: tuple[If, ...] = ()
+    """The bounds checks."""
 
     def only(self) -> Coordinate:
         """Return the one coordinate in which threads of a block differ.
@@ -183,6 +185,7 @@ def read_threads(
     body = function.body
     bounds: dict[str, Expression] = {}
     lower: dict[str, tuple[Expression, ...]] = {}
+    guards: list[If] = []
     position = 0
     while position < len(body):
         statement = body[position]
@@ -202,12 +205,14 @@ def read_threads(
                 if found is not None:
                     bounds |= found[0]
                     lower |= found[1]
+                    guards.append(statement)
                     continue
             case If(otherwise=()) if not work and last:
                 found = _bounds(statement.condition, "<", "&&", set(coordinates) - set(bounds))
                 if found is not None:
                     bounds |= found[0]
                     lower |= found[1]
+                    guards.append(statement)
                     body, position = statement.then, 0
                     continue
         work.append(statement)
@@ -218,4 +223,4 @@ def read_threads(
         for name, found in coordinates.items()
     }
     rest = {name: value for name, value in definitions.items() if name not in known}
-    return Threads(known, rest, tuple(prefix), tuple(work))
+    return Threads(known, rest, tuple(prefix), tuple(work), tuple(guards))

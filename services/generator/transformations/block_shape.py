@@ -63,7 +63,8 @@ def propose(context: Context) -> list[Edit]:
                 transformation=NAME,
                 parameters={"block": "x".join(str(extent) for extent in shape)},
                 title=f"Blocks of {name} threads, with launch bounds",
-                rationale="The block's size decides how many blocks a multiprocessor holds and how even the last wave is; "
+                rationale="The block's size decides how many blocks a multiprocessor holds and how even the "
+                "last wave is; "
                 "launch bounds let the compiler use the registers that this size leaves.",
                 precondition="Each thread does its own work, and blockDim is used only to number the threads",
                 targets=[BOTTLENECK_LATENCY, BOTTLENECK_LOW_PARALLELISM, BOTTLENECK_REGISTER_SPILLS],

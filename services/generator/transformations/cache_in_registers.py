@@ -27,7 +27,7 @@ def _candidates(context: Context) -> dict[str, list[Read]]:
     builtin = {f"{name}.{axis}" for name in ("blockIdx", "blockDim", "threadIdx", "gridDim") for axis in "xyz"}
     found: dict[str, list[Read]] = {}
     for read in reads:
-        if len(read.loops) < 2 or read.access.written or read.access.base in written:
+        if len(read.loops) < 2 or read.conditional or read.access.written or read.access.base in written:
             continue
         if read.access.base not in parameters:
             continue
@@ -118,7 +118,8 @@ def propose(context: Context) -> list[Edit]:
             apply(context.text, changes),
             transformation=NAME,
             title="Vectors that each thread reads repeatedly are kept in registers",
-            rationale="The same elements were read from memory in every step of an outer loop, with neighbouring threads "
+            rationale="The same elements were read from memory in every step of an outer loop, with "
+            "neighbouring threads "
             "far apart; registers need one read and no address arithmetic.",
             precondition=f"Not written by the kernel, of constant length, and independent of the outer loops: "
             f"{', '.join(told)}",

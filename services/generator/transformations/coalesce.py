@@ -21,7 +21,7 @@ def _contiguous(plane: Plane, side: Side) -> int:
     return sum(coefficient(access.index, side.name) == {(): 1} for access in accesses(plane.work, plane.varying))
 
 
-def _uses_swapped(context: Context, text: str) -> str:
+def _uses_swapped(text: str) -> str:
     return re.sub(
         r"\b(threadIdx|blockIdx|blockDim)\s*\.\s*([xy])\b", lambda m: f"{m[1]}.{'yx'['xy'.index(m[2])]}", text
     )
@@ -34,7 +34,7 @@ def _swap_axes(context: Context, plane: Plane) -> tuple[list[Replacement], list[
         declare = context.threads.coordinates[side.name].declare
         places[declare.start] = declare.end
     for start, end in places.items():
-        changes.append((start, end, _uses_swapped(context, context.text[start:end])))
+        changes.append((start, end, _uses_swapped(context.text[start:end])))
     rest = apply(context.text[context.function.body_start : context.function.end], [
         (start - context.function.body_start, end - context.function.body_start, "") for start, end in places.items()
     ])  # fmt: skip
@@ -87,7 +87,8 @@ def propose(context: Context) -> list[Edit]:
             transformation=NAME,
             parameters={"fast": slow.name},
             title=f"Neighbouring threads differ in `{slow.name}` instead of `{fast.name}`",
-            rationale=f"{then} accesses are contiguous along `{slow.name}` and {now} along `{fast.name}`; with `{slow.name}` "
+            rationale=f"{then} accesses are contiguous along `{slow.name}` and {now} along `{fast.name}`; with "
+            f"`{slow.name}` "
             "along threadIdx.x a warp touches a few sectors where it touched one for each thread.",
             precondition=f"`{fast.name}` and `{slow.name}` number independent outputs and are used for nothing else",
             targets=[BOTTLENECK_UNCOALESCED_ACCESS, BOTTLENECK_CACHE_THROUGHPUT, BOTTLENECK_DRAM_BANDWIDTH],

@@ -71,7 +71,8 @@ def propose(context: Context) -> list[Edit]:
             apply(context.text, changes),
             transformation=NAME,
             title="Pointers are __restrict__, inputs are const",
-            rationale="The compiler must assume that a store changes what any other pointer reads, and loads again; told "
+            rationale="The compiler must assume that a store changes what any other pointer reads, and loads "
+            "again; told "
             "otherwise it keeps values in registers, orders loads early and uses the read-only path.",
             precondition=f"The launch passes distinct buffers; qualified: {', '.join(told)}",
             targets=[BOTTLENECK_LATENCY, BOTTLENECK_CACHE_THROUGHPUT, BOTTLENECK_INSTRUCTION_OVERHEAD],

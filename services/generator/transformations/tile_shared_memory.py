@@ -1,4 +1,4 @@
-"""A contraction reads each operand once a tile, through shared memory, and keeps several outputs a thread in registers."""
+"""A contraction reads each operand once a tile, through shared memory; a thread keeps several outputs in registers."""
 
 import re
 from dataclasses import dataclass
@@ -141,15 +141,17 @@ def _multiply(found: Contraction, shape: _Shape) -> list[str]:
     return re.sub(r"\{([a-z_.]+)\}", lambda match: values[match[1]], text).split("\n")
 
 
-def _head(context: Context, found: Contraction, shape: _Shape) -> list[str]:
+def _head(found: Contraction, shape: _Shape) -> list[str]:
     """Return the lines up to the loop over slices: constants, tiles, and where the thread's outputs are."""
     pad = " + 4" if shape.per_thread > 1 else " + 1"
     row_pad, column_pad = (pad if of.k_is_contiguous else "" for of in (found.of_rows, found.of_columns))
     group = ", @GROUP = 4" if shape.per_thread > 4 else ""
     lines = [
-        f"  // A block computes a {shape.tile} x {shape.tile} tile of the output; a thread, {shape.per_thread} x "
-        f"{shape.per_thread} elements of it in registers.",
-        f"  // Each slice of {shape.depth} steps of the sum is read from global memory once a block, into shared memory.",
+        (
+            f"  // A block computes a {shape.tile} x {shape.tile} tile of the output; a thread, {shape.per_thread} x "
+            f"{shape.per_thread} elements of it in registers."
+        ),
+        f"  // Each slice of {shape.depth} steps of the sum is read once a block, into shared memory.",
         f"  constexpr int @TILE = {shape.tile}, @TILE_K = {shape.depth}, @PER_THREAD = {shape.per_thread}{group};",
         "  constexpr int @THREADS_ALONG = @TILE / @PER_THREAD, @THREADS = @THREADS_ALONG * @THREADS_ALONG;",
         f"  __shared__ __align__(16) {found.of_rows.element} @row_tile[@TILE_K][@TILE{row_pad}];",
@@ -173,7 +175,7 @@ def _head(context: Context, found: Contraction, shape: _Shape) -> list[str]:
 
 def _kernel(context: Context, found: Contraction, shape: _Shape) -> str:
     lines = [
-        *_head(context, found, shape),
+        *_head(found, shape),
         *_load(found, found.of_rows),
         *_load(found, found.of_columns),
         *_multiply(found, shape),
@@ -218,9 +220,11 @@ def propose(context: Context) -> list[Edit]:
                 },
                 title=title + each,
                 rationale=f"Each element of `{found.of_rows.base}` and `{found.of_columns.base}` was read from global "
-                f"memory by every output that uses it; a block of {shape.tile} x {shape.tile} outputs reads it once and "
+                f"memory by every output that uses it; a block of {shape.tile} x {shape.tile} outputs reads it "
+                f"once and "
                 f"shares it, which divides the traffic by {shape.tile}.",
-                precondition=f"One sum over `{found.loop.variable}` of a product of two elements, `{found.of_rows.text}` "
+                precondition=f"One sum over `{found.loop.variable}` of a product of two elements, "
+                f"`{found.of_rows.text}` "
                 f"and `{found.of_columns.text}`, for each (`{found.rows.name}`, `{found.columns.name}`)",
                 targets=[
                     BOTTLENECK_CACHE_THROUGHPUT,

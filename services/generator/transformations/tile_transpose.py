@@ -84,7 +84,7 @@ def _kernel(context: Context, plane: Plane) -> tuple[str, Side, Side]:
     extra = {name: context.fresh(name) for name in tiles.values()}
     inside = f"if ({across.name} < {across.bound.text} && {along.name} < {along.bound.text})"
     lines = [
-        "  // A block moves 32 x 32 elements through shared memory, so that both the reads and the writes of a warp are of",
+        "  // A block moves 32 x 32 elements through shared memory, so that both reads and writes of a warp are of",
         "  // neighbouring elements. The padding keeps a tile's column in 32 different banks.",
         "  constexpr int @TILE = 32, @STRIPE = 8;  // each thread moves TILE / STRIPE elements",
         *(f"  __shared__ {access.expression.type} @{tiles[text]}[@TILE][@TILE + 1];" for text, access in texts.items()),
@@ -134,7 +134,8 @@ def propose(context: Context) -> list[Edit]:
             transformation=NAME,
             parameters={"tile": "32"},
             title="Transpose through a padded 32 x 32 tile in shared memory",
-            rationale=f"Reads run along `{across.name}` and writes along `{along.name}`, so one of them touched a sector "
+            rationale=f"Reads run along `{across.name}` and writes along `{along.name}`, so one of them touched "
+            f"a sector "
             "for each element; a tile in shared memory lets a warp do both along neighbours.",
             precondition=f"Each thread copies one element, contiguous along `{across.name}` where it is read and along "
             f"`{along.name}` where it is written",

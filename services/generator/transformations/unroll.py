@@ -47,7 +47,8 @@ def propose(context: Context) -> list[Edit]:
                 transformation=NAME,
                 parameters={"factor": str(factor)},
                 title=f"Unroll the innermost loops by {factor}",
-                rationale="More loads are in flight before the first is needed, and fewer instructions count and branch.",
+                rationale="More loads are in flight before the first is needed, and fewer instructions count "
+                "and branch.",
                 precondition=f"{len(loops)} innermost loops have no pragma: over "
                 + ", ".join(f"`{loop.variable}`" for loop in loops),
                 targets=[BOTTLENECK_LATENCY, BOTTLENECK_INSTRUCTION_OVERHEAD, BOTTLENECK_COMPUTE_THROUGHPUT],

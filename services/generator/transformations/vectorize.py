@@ -51,7 +51,7 @@ def _arrays(work: tuple[Statement, ...], found: tuple[Access, ...], index: str) 
         others.add(access.base)
     written = {access.base for access in found if access.written}
     if written & others:
-        raise NotApplicable(f"`{sorted(written & others)[0]}` is reached at other elements, too")
+        raise NotApplicable(f"`{min(written & others)}` is reached at other elements, too")
     certain = {
         statement.target.operands[0].text
         for statement in work
@@ -183,9 +183,11 @@ def propose(context: Context) -> list[Edit]:
             transformation=NAME,
             parameters={"width": str(width)},
             title=f"{width} elements a thread with 16-byte loads and stores",
-            rationale="Each thread moved one element; moving 16 bytes with one instruction needs fewer requests and keeps "
+            rationale="Each thread moved one element; moving 16 bytes with one instruction needs fewer requests "
+            "and keeps "
             "more bytes in flight.",
-            precondition=f"All of {', '.join(f'`{base}`' for base in arrays)} are reached at `[{row.name}]` alone; buffers "
+            precondition=f"All of {', '.join(f'`{base}`' for base in arrays)} are reached at `[{row.name}]` "
+            f"alone; buffers "
             "are aligned to 256 bytes",
             targets=[BOTTLENECK_DRAM_BANDWIDTH, BOTTLENECK_INSTRUCTION_OVERHEAD, BOTTLENECK_LATENCY],
             claims=[

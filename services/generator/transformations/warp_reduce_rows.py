@@ -16,7 +16,7 @@ from services.generator.rewriting.accesses import (
     expressions_of,
     require_no_side_effects,
 )
-from services.generator.rewriting.context import Context, Replacement, apply, indentation
+from services.generator.rewriting.context import Context, Replacement, apply, indentation, statement_end
 from services.generator.rewriting.expressions import NotApplicable, coefficient
 from services.generator.rewriting.positions import require_coordinates_only
 from services.generator.rewriting.reductions import Update, read_update
@@ -41,6 +41,7 @@ __all__ = ["propose"]
 NAME = "warp_reduce_rows"
 _WARP = 32
 _REDUCIBLE = {"float", "double", "int", "unsigned int", "long", "unsigned long", "long long"}
+_FLOATING = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}
 _COMBINE = {
     "sum": "value += {other};",
     "product": "value *= {other};",
@@ -64,7 +65,7 @@ def _require_private(statement: Statement, local: set[str], accumulators: set[st
         require_no_side_effects(expression)
         used = expression.names & accumulators
         if used:
-            raise NotApplicable(f"`{sorted(used)[0]}` is read while it is accumulated")
+            raise NotApplicable(f"`{min(used)}` is read while it is accumulated")
     if isinstance(statement, Declare):
         local.add(statement.name)
     if isinstance(statement, (Return, Array, Other)):
@@ -117,9 +118,11 @@ def _read_row(loop: For, types: dict[str, str]) -> _Row:
         else:
             used = {name for value in update.value for name in value.names} & accumulators
             if used:
-                raise NotApplicable(f"`{update.accumulator}` depends on `{sorted(used)[0]}`, which the loop changes")
+                raise NotApplicable(f"`{update.accumulator}` depends on `{min(used)}`, which the loop changes")
             for value in update.value:
                 require_no_side_effects(value)
+                if types.get(update.accumulator) not in _FLOATING and value.type in _FLOATING:
+                    raise NotApplicable(f"`{update.accumulator}` is rounded to an integer at each step")
     operations: dict[str, str] = {}
     for update in updates:
         if operations.setdefault(update.accumulator, update.operation) != update.operation:
@@ -198,8 +201,10 @@ def _helpers(context: Context, rows: list[_Row], threads: int) -> tuple[dict[tup
 def _helper(name: str, operation: str, of: str, threads: int) -> str:
     combine = _COMBINE[operation].format(other="__shfl_xor_sync(0xffffffffu, value, offset)")
     lines = [
-        f"// The {operation} of `value` over the {threads} threads of a {'warp' if threads == _WARP else 'block'};"
-        " every one of them gets it.",
+        (
+            f"// The {operation} of `value` over the {threads} threads of a {'warp' if threads == _WARP else 'block'};"
+            " every one of them gets it."
+        ),
         f"__device__ __forceinline__ {of} {name}({of} value) {{",
         "#pragma unroll",
         "  for (int offset = 16; offset > 0; offset /= 2) {",
@@ -267,8 +272,10 @@ class _Rewriter:
             ]
         else:
             lines = [
-                f"// One block of {self.threads} threads for each row: they read neighbouring elements and combine "
-                "what they found.",
+                (
+                    f"// One block of {self.threads} threads for each row: they read neighbouring elements and combine "
+                    "what they found."
+                ),
                 f"const int {self.lane} = threadIdx.x;",
                 f"{constant}{row.type} {row.name} = blockIdx.x;",
             ]
@@ -319,7 +326,7 @@ class _Rewriter:
             self.values[name] = "?"
         opening = "".join(f"{line}\n{indent}" for line in before)
         self.changes.append((loop.start, loop.body_start, opening + header))
-        end = _statement_end(text, loop.end)
+        end = statement_end(text, loop.end)
         self.changes.append((end, end, "".join(f"\n{indent}{line}" for line in after)))
 
     def _once(self, statement: Statement) -> None:
@@ -336,7 +343,7 @@ class _Rewriter:
                 if any(isinstance(inner, Assign) and inner.target.kind == "name" for inner in flat((statement,))):
                     raise NotApplicable("a branch writes memory and a variable")
                 self.changes.append((statement.start, statement.start, f"if ({self.lane} == 0) {{ "))
-                end = _statement_end(self.context.text, statement.end)
+                end = statement_end(self.context.text, statement.end)
                 self.changes.append((end, end, " }"))
 
 
@@ -345,12 +352,6 @@ def _is_number(text: str, value: str) -> bool:
         return float(text.strip("() ").rstrip("fFuUlL") or "?") == float(value)
     except ValueError:
         return False
-
-
-def _statement_end(text: str, end: int) -> int:
-    """Return the end of a statement with its semicolon, if it has one."""
-    found = re.compile(r"\s*;").match(text, end)
-    return found.end() if found and text[end - 1] not in "};" else end
 
 
 def propose(context: Context) -> list[Edit]:
@@ -385,10 +386,11 @@ def propose(context: Context) -> list[Edit]:
                 transformation=NAME,
                 parameters={"threads": str(threads)},
                 title=f"One {whole} of {threads} threads for each row",
-                rationale=f"A thread alone walked each row, so neighbouring threads read elements a row apart. A {whole} "
+                rationale=f"A thread alone walked each row, so neighbouring threads read elements a row apart. "
+                f"A {whole} "
                 "reads neighbouring elements together and combines its partial results.",
-                precondition=f"Threads differ in `{row.name}` alone; {len(rows)} loops along contiguous rows accumulate "
-                + ", ".join(f"{u.accumulator} ({u.operation})" for found in rows for u in found.updates),
+                precondition=f"Threads differ in `{row.name}` alone; {len(rows)} loops along contiguous rows "
+                f"accumulate " + ", ".join(f"{u.accumulator} ({u.operation})" for found in rows for u in found.updates),
                 targets=[BOTTLENECK_UNCOALESCED_ACCESS, BOTTLENECK_LOW_PARALLELISM, BOTTLENECK_LATENCY],
                 claims=[
                     ("optiml__sectors_per_request_ld", DIRECTION_DECREASE),
