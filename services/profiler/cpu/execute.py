@@ -4,6 +4,7 @@ One launch runs at a time in a process: the runtime keeps one state. A launch en
 for a genuine crash of the process, which is why a worker process does this.
 """
 
+import _ctypes
 import ctypes
 import json
 from collections.abc import Sequence
@@ -41,6 +42,7 @@ class LaunchResult:
         counters: Under Nsight Compute's names, summed over the executed blocks; empty unless counted.
         blocks_run: Blocks that finished.
         threads_run: Their threads.
+        reason: What trapped and at which line; empty for every other status.
     """
 
     status: str
@@ -48,6 +50,7 @@ class LaunchResult:
     counters: Counters
     blocks_run: int
     threads_run: int
+    reason: str = ""
 
 
 class Program:
@@ -120,6 +123,14 @@ class Program:
             raw = ((self._base + target) >> shift).to_bytes(8, "little")[:size]
             self.memory.bytes_at(self._base + offset, size)[:] = np.frombuffer(raw, np.uint8)
 
+    def close(self) -> None:
+        """Unloads the module and frees its variables; it must not be used again."""
+        self._library.optiml_close()
+        for extent in self._extents.values():
+            extent.free()
+        self._extents, self._entries = {}, {}
+        _ctypes.dlclose(self._library._handle)  # noqa: SLF001  ctypes has no public way
+
     def launch(self, request: native.Request, reply: native.Reply) -> None:
         """Runs one launch whose request has been checked."""
         self._library.optiml_launch(ctypes.byref(request), ctypes.byref(reply))
@@ -162,6 +173,7 @@ def run_launch(
 
     Raises:
         ValueError: Grid, block, shared memory, arguments or block sample are not possible.
+        MemoryError: The process may not map what the launch needs; nothing is said about the kernel.
     """
     number, metadata = program.entry(entry)
     _check_shape(grid, block, int(metadata["static_shared_bytes"]), dynamic_shared_bytes, order)
@@ -199,6 +211,8 @@ def run_launch(
         warp_blocks=entered[0].ctypes.data, thread_blocks=entered[1].ctypes.data, memory=totals.ctypes.data
     )
     program.launch(request, reply)
+    if reply.status == native.NO_ADDRESS_SPACE:
+        raise MemoryError("the process has no address space left for this launch's stacks, checker or counters")
     if not check:
         _assume_written(arguments)
     return LaunchResult(
@@ -207,6 +221,7 @@ def run_launch(
         name_counters(totals, entered[0], entered[1], mixes) if count else {},
         reply.blocks_run,
         reply.threads_run,
+        f"{reply.trap.decode()} at line {reply.trap_line}" if reply.trap else "",
     )
 
 

@@ -12,10 +12,16 @@ _TOKEN = re.compile(
     r"|0[fF][0-9a-fA-F]{8}(?![0-9a-fA-F])|0[dD][0-9a-fA-F]{16}"
     r"|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?"
     r"|[A-Za-z_$%.](?:[\w$%.]|::)*"
-    r"|[^\s]"
+    r"|[^\s]",
+    re.ASCII,
 )
 _COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LINE_DIRECTIVE = re.compile(r"^[ \t]*\.(?:loc|file|version|target|address_size)\b[^\n;]*$", re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z_$%][\w$%]*", re.ASCII)
+# What may stand between a function's parameters and its body: bounds for the register allocator.
+_BOUNDS = {".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn", ","}
+# A register bank larger than this is no compiler's output.
+_REGISTERS_MAX = 100_000
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 SIZES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
@@ -137,7 +143,11 @@ def parse(ptx: str) -> Module:
     """
     text = _COMMENT.sub(lambda m: m.group() if m.group().startswith('"') else " ", ptx)
     text = _LINE_DIRECTIVE.sub(lambda m: m.group() + ";", text)
-    return _Parser(_TOKEN.findall(text)).module()
+    parser = _Parser(_TOKEN.findall(text))
+    try:
+        return parser.module()
+    except ValueError as error:
+        raise UnsupportedPtx(parser.peek(), parser.line, "a number was expected") from error
 
 
 class _Parser:
@@ -175,6 +185,12 @@ class _Parser:
         found = self.next()
         if found != token:
             raise UnsupportedPtx(found, self.line, f"expected {token!r}")
+
+    def _new_name(self, name: str = "") -> str:
+        name = name or self.next()
+        if not _NAME.fullmatch(name):
+            raise UnsupportedPtx(name, self.line, "no name")
+        return name
 
     def until(self, end: str) -> list[str]:
         taken = []
@@ -239,6 +255,9 @@ class _Parser:
             initial = self._initialiser()
             if dimensioned and count == 0:
                 count = len(initial)
+        self._new_name(token)
+        if align & (align - 1):
+            raise UnsupportedPtx(f".align {align}", self.line, "no power of two")
         return Variable(token, space, kind, max(align, element), element * count, initial, extern=extern)
 
     def _initialiser(self) -> tuple[str, ...]:
@@ -258,11 +277,11 @@ class _Parser:
     def _function(self) -> Function:
         is_entry = self.next() == ".entry"
         returns = self._parameters() if self.peek() == "(" else []
-        name = self.next()
+        name = self._new_name()
         parameters = self._parameters() if self.peek() == "(" else []
         while self.peek() not in {"{", ";"}:
-            if self.next() in {".explicitcluster", ".reqnctapercluster", ".maxclusterrank"}:
-                raise UnsupportedPtx("cluster", self.line, "thread block clusters")
+            if (bound := self.next()) not in _BOUNDS and not bound.isdigit():
+                raise UnsupportedPtx(bound, self.line, "not known on a function")
         function = Function(name, is_entry, parameters, returns)
         if not self.accept(";"):
             self._body(function)
@@ -344,6 +363,8 @@ class _Parser:
             if self.accept("<"):
                 count = int(self.next())
                 self.expect(">")
+                if count > _REGISTERS_MAX:
+                    raise UnsupportedPtx(f"{name}<{count}>", self.line, "too many registers")
                 for index in range(count):
                     self._declare(function, f"{name}{index}", kind)
             else:
@@ -395,14 +416,11 @@ class _Parser:
     def _operand(self) -> Operand:
         token = self.next()
         if token in {"{", "("}:
-            items = []
-            close = "}" if token == "{" else ")"
-            while not self.accept(close):
-                items.append(self._operand())
-                self.accept(",")
-            return Group(token, tuple(items))
+            return Group(token, self._rest_of_list("}" if token == "{" else ")"))
         if token == "[":
             base = self._operand()
+            if self.accept(","):
+                return Group("[", (base, *self._rest_of_list("]")))
             offset = 0
             while self.peek() in {"+", "-"}:
                 sign = -1 if self.next() == "-" else 1
@@ -422,6 +440,13 @@ class _Parser:
         if token[0].isdigit():
             return Immediate(token)
         return self._name(token)
+
+    def _rest_of_list(self, close: str) -> tuple[Operand, ...]:
+        items = []
+        while not self.accept(close):
+            items.append(self._operand())
+            self.accept(",")
+        return tuple(items)
 
     def _name(self, token: str) -> Operand:
         for scope in reversed(self.scopes):

@@ -100,8 +100,8 @@ def cvt(e: Emitter, parts: list[str]) -> str:
     rounded = bool(flags & 3) and not flags & opcodes.FLAGS["rni"]
     if target == "bf16" and source != "f32" and (rounded or source.endswith("64") or "relu" in modifiers):
         raise e.unsupported()
-    call = f"op_cvt<{TAGS[target][0]}, {TAGS[source][0]}, {flags}>({e.read(operands[1], source)})"
-    return e.write(operands[0], call, target)
+    call = f"op_cvt<{TAGS[target][0]}, {TAGS[source][0]}, {flags}>({e.read(operands[1], source, wider=True)})"
+    return e.write(operands[0], call, target, wider=True)
 
 
 def _compare(e: Emitter, comparison: str, kind: str, flags: int, a: Operand, b: Operand) -> str:

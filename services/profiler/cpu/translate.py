@@ -20,6 +20,10 @@ __all__ = ["UnsupportedPtx", "translate"]
 _OPERATIONS = SCALAR | MEMORY | CONTROL
 _ENDS_BLOCK = {"bra", "brx", "ret", "exit"}
 SHARED_START = 1024
+# A thread's local memory on the device (CUDA programming guide, compute capabilities).
+LOCAL_BYTES_MAX = 512 * 1024
+# Frames of local memory that recursive functions get; deeper recursion is a fault.
+_RECURSION_FRAMES = 64
 
 
 @dataclass(slots=True)
@@ -201,21 +205,26 @@ def _reached(translated: dict[str, _Translated], name: str) -> set[str]:
 
 
 def _exports(entries: list[_Translated], translated: dict[str, _Translated], tables: Tables) -> str:
-    rows = []
-    for entry in entries:
-        name, c = entry.function.name, tables.indices[entry.function.name]
-        reached = _reached(translated, name)
-        fibres = any(translated[f].needs_fibres for f in reached)
-        local = sum(
-            v.bytes + v.align for f in reached for v in translated[f].function.variables.values() if v.space == "local"
-        )
-        recursive = any(f in _reached(translated, callee) for f in reached for callee in translated[f].calls)
-        rows.append(f'{{"{name}", {c}<false>, {c}<true>, {int(fibres)}, {local * (64 if recursive else 1)}}}')
+    rows = [_entry_row(entry.function.name, translated, tables) for entry in entries]
     sizes = f"{len(entries)}, sites, {len(tables.sites)}, {len(tables.blocks)}, &module_memory"
     return (
         f"static const KernelEntry entries[] = {{{', '.join(rows) or '{}'}}};\n"
         f'extern "C" const Module optiml_module = {{entries, {sizes}}};\n'
     )
+
+
+def _entry_row(name: str, translated: dict[str, _Translated], tables: Tables) -> str:
+    """A `KernelEntry`: whether it needs fibres and how much local memory follows from all that it calls."""
+    c = tables.indices[name]
+    reached = _reached(translated, name)
+    fibres = any(translated[f].needs_fibres for f in reached)
+    depots = [v for f in reached for v in translated[f].function.variables.values() if v.space == "local"]
+    local_bytes = sum(v.bytes + v.align for v in depots)
+    if local_bytes > LOCAL_BYTES_MAX:
+        raise UnsupportedPtx(f"{local_bytes} bytes of local memory", reason=f"at most {LOCAL_BYTES_MAX} a thread")
+    if any(f in _reached(translated, callee) for f in reached for callee in translated[f].calls):
+        local_bytes = min(LOCAL_BYTES_MAX, local_bytes * _RECURSION_FRAMES)
+    return f'{{"{name}", {c}<false>, {c}<true>, {int(fibres)}, {local_bytes}}}'
 
 
 def _entry_metadata(entry: _Translated, variables: dict[str, Variable], ends: dict[str, int]) -> dict[str, object]:

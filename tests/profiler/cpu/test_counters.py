@@ -21,7 +21,9 @@ def counted(load: Callable[[str], Device]) -> Device:
     return load("counted")
 
 
-def run(device: Device, entry: str, block: int, arguments: list[object], grid: int = 1, **options: object) -> LaunchResult:
+def run(
+    device: Device, entry: str, block: int, arguments: list[object], grid: int = 1, **options: object
+) -> LaunchResult:
     result = device.run(entry, grid, block, arguments, check=False, count=True, **options)
     assert result.status == "ok"
     return result
@@ -56,7 +58,9 @@ def test_predicated_lanes_make_no_access(counted: Device) -> None:
 @pytest.mark.parametrize(("stride", "ways"), [(1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (33, 1), (3, 1)])
 def test_bank_conflicts_of_strided_shared_accesses(counted: Device, stride: int, ways: int) -> None:
     shared = 4 * 33 * 32
-    counters = run(counted, "shared_strided", 32, [counted.output(128), np.int32(stride)], dynamic_shared_bytes=shared).counters
+    counters = run(
+        counted, "shared_strided", 32, [counted.output(128), np.int32(stride)], dynamic_shared_bytes=shared
+    ).counters
     for kind in ("ld", "st"):
         assert counters[WAVEFRONTS.format(kind)] == ways
         assert counters[CONFLICTS.format(kind)] == ways - 1

@@ -83,7 +83,9 @@ def test_stencil_with_halo(device: Device, rng: np.random.Generator) -> None:
     y = device.output(x.nbytes)
     clean(device.run("stencil", 4, 128, [device.array(x), y, np.int32(500)]))
     padded = np.pad(x, 1)
-    np.testing.assert_allclose(y.array(np.float32), 0.25 * padded[:-2] + 0.5 * x + 0.25 * padded[2:], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        y.array(np.float32), 0.25 * padded[:-2] + 0.5 * x + 0.25 * padded[2:], rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -165,7 +167,11 @@ def test_last_block_reduction_is_no_race(device: Device, rng: np.random.Generato
     x = rng.standard_normal(5000, np.float32)
     out = device.output(4)
     for _ in range(2):  # the ticket wraps around
-        clean(device.run("sum_last_block", 16, 128, [device.array(x), device.output(64), out, np.int32(5000)], order=order))
+        clean(
+            device.run(
+                "sum_last_block", 16, 128, [device.array(x), device.output(64), out, np.int32(5000)], order=order
+            )
+        )
         np.testing.assert_allclose(out.array(np.float32)[0], x.sum(dtype=np.float64), rtol=1e-4)
 
 

@@ -164,13 +164,20 @@ void counters_launch() {
   windows.resize(2 * (u64)state.module->site_count);
   active.clear();
   u64 need = state.request->arena_bytes / 32 / 8 + 1;
-  if (loaded) munmap(loaded, bitmap_bytes), munmap(stored, bitmap_bytes);
+  counters_close();
   auto map = [&] {
     void* p = mmap(nullptr, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? nullptr : (u8*)p;
   };
   loaded = map(), stored = map();
   bitmap_bytes = loaded && stored ? need : 0;
+  if (!bitmap_bytes) out_of_memory();
+}
+
+void counters_close() {
+  if (loaded) munmap(loaded, bitmap_bytes);
+  if (stored) munmap(stored, bitmap_bytes);
+  loaded = stored = nullptr, bitmap_bytes = 0;
 }
 
 void counters_block() { l1_epoch++; }

@@ -2,7 +2,7 @@
 //
 // One block runs at a time until it finishes. Only when all that is left of it polls memory (a lock, a flag of another
 // block, a grid barrier) the next block is started beside it.
-#include "executor.h"
+#include "checker.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,11 +40,6 @@ void order(std::vector<u64>& items) {
   if (state.request->order == BACKWARD) std::reverse(items.begin(), items.end());
   if (state.request->order == SHUFFLED)
     for (size_t i = items.size(); i > 1; i--) std::swap(items[i - 1], items[random_number() % i]);
-}
-
-void out_of_memory() {
-  report(OUT_OF_BOUNDS, nullptr, 0, 0, "the executor has no address space left for the block's stacks");
-  state.stopped = true;
 }
 
 u8* reserve(u64 bytes) {
@@ -244,8 +239,9 @@ void finish(Block& block) {
   if (state.request->count) counters_block_end(block);
 }
 
+std::deque<Block> pool;  // kept between launches: their stacks are warm
+
 void run_blocks() {
-  static std::deque<Block> pool;  // kept between launches: their stacks are warm
   std::vector<u64> pending(state.request->blocks, state.request->blocks + state.request->blocks_count);
   order(pending);
   std::vector<Block*> idle, resident;
@@ -273,6 +269,11 @@ void run_blocks() {
 }
 
 }  // namespace
+
+void out_of_memory() {
+  state.status = NO_ADDRESS_SPACE;
+  state.stopped = true;
+}
 
 double now_s() {
   timespec now;
@@ -339,7 +340,9 @@ void rt_stack_overflow(Thread* t) {
 }
 
 void rt_trap(Thread* t, u32 line, const char* what) {
-  report(TRAPPED, t, line, 0, "%s", what);
+  (void)t;
+  state.reply->trap_line = line;
+  strncpy(state.reply->trap, what, sizeof state.reply->trap - 1);
   stop(TRAP);
 }
 
@@ -369,9 +372,22 @@ void optiml_launch(Request* request, Reply* reply) {
   for (u32 i = 0; i < optiml_module.site_count; i++) optiml_module.sites[i].limit = 0;
   if (request->check) checker_launch();
   if (request->count) counters_launch();
-  run_blocks();
+  if (!state.stopped) run_blocks();
   async_forget();
   reply->status = state.status;
+}
+
+// Gives back what launches keep for the next one; the module is unloaded afterwards.
+void optiml_close() {
+  for (Block& block : pool) {
+    if (block.window) munmap(block.window, SHARED_START + SHARED_BYTES_MAX);
+    if (block.stacks) munmap(block.stacks, block.stacks_bytes);
+    if (block.locals) munmap(block.locals, block.locals_bytes);
+    delete block.checker;
+  }
+  pool.clear();
+  checker_close();
+  counters_close();
 }
 
 void optiml_place_module(u64 address) { *optiml_module.memory = address; }
