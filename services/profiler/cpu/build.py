@@ -12,8 +12,10 @@ from services.profiler.cpu.translate import translate
 _RUNTIME = Path(__file__).parent / "runtime"
 # -ffp-contract=off: PTX says where a multiplication and an addition fuse. No strict aliasing: kernels reinterpret
 # memory. x86-64-v3 has FMA and half conversions.
-_FLAGS = ("-std=c++20", "-march=x86-64-v3", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-fno-exceptions")
-_FLAGS += ("-fno-stack-protector", "-fno-stack-clash-protection", "-fno-math-errno", "-w")
+_FLAGS = [
+    *("-std=c++20", "-march=x86-64-v3", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-fno-exceptions"),
+    *("-fno-stack-protector", "-fno-stack-clash-protection", "-fno-math-errno", "-w"),
+]
 _LOG_BYTES = 16384
 
 

@@ -51,10 +51,12 @@ def call(e: Emitter, parts: list[str]) -> str:
     if not {"uni"}.issuperset(parts[1:]):
         raise e.unsupported()
     returns: tuple[Operand, ...] = ()
+    arguments: tuple[Operand, ...] = ()
     if isinstance(operands[0], Group):
-        returns = operands.pop(0).items  # type: ignore[union-attr]  # just tested
-    name = operands.pop(0)
-    arguments = operands.pop(0).items if operands and isinstance(operands[0], Group) else ()
+        returns, operands = operands[0].items, operands[1:]
+    name, *operands = operands
+    if operands and isinstance(operands[0], Group):
+        arguments, operands = operands[0].items, operands[1:]
     if operands or not isinstance(name, Symbol):
         raise e.unsupported("indirect call")
     places = [_argument(e, a) for a in (*returns, *arguments)]
@@ -79,7 +81,7 @@ def _argument(e: Emitter, operand: Operand) -> str:
 
 
 def barrier(e: Emitter, parts: list[str]) -> str:
-    """bar and barrier: sync, red and arrive."""
+    """Bar and barrier: sync, red and arrive."""
     modifiers = [p for p in parts[1:] if p not in {"cta", "aligned"}]
     operands = list(e.instruction.operands)
     e.needs_fibres = True
@@ -99,7 +101,7 @@ def barrier(e: Emitter, parts: list[str]) -> str:
     if modifiers[:1] != ["red"] or tuple(modifiers[1:]) not in reductions or len(operands) not in {3, 4}:
         raise e.unsupported()
     kind = modifiers[2]
-    count = e.read(operands[2], "u32") if len(operands) == 4 else "0"  # noqa: PLR2004
+    count = e.read(operands[2], "u32") if len(operands) == 4 else "0"
     reduction = reductions[modifiers[1], kind]
     value = f"rt_barrier(t, {site}, {e.read(operands[1], 'u32')}, {count}, {reduction}, {e.read(operands[-1], 'pred')})"
     return e.write(operands[0], value if kind == "u32" else f"({value} != 0)", kind)

@@ -105,6 +105,7 @@ class Emitter:
         self.needs_fibres = False
 
     def unsupported(self, reason: str = "") -> UnsupportedPtx:
+        """The error that refuses the current instruction."""
         return UnsupportedPtx(self.instruction.opcode, self.instruction.line, reason)
 
     def site(self, size: int, space: str, access: str, order: str = "WEAK") -> str:
@@ -160,7 +161,7 @@ class Emitter:
         if c == "bool":
             return "true" if value else "false"
         size = C_BYTES[c]
-        raw = f"(u{8 * size}){value & ((1 << (8 * size)) - 1):#x}{'ull' if size == 8 else 'u'}"  # noqa: PLR2004
+        raw = f"(u{8 * size}){value & ((1 << (8 * size)) - 1):#x}{'ull' if size == 8 else 'u'}"
         return f"bits<{c}>({raw})" if c in {"float", "double"} else f"({raw})"
 
     def _read_symbol(self, name: str, c: str) -> str:
@@ -173,7 +174,7 @@ class Emitter:
     def _resize(self, expression: str, size: int, c: str) -> str:
         if c in {"u32", "u64", "u16"}:
             return f"(({c}){expression})"
-        if c == "float" and size == 4:  # noqa: PLR2004
+        if c == "float" and size == 4:
             return f"bits<float>((u32){expression})"
         raise self.unsupported("special register or address of an unexpected type")
 

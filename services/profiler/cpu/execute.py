@@ -136,7 +136,7 @@ class Program:
         self._library.optiml_launch(ctypes.byref(request), ctypes.byref(reply))
 
 
-def run_launch(
+def run_launch(  # noqa: PLR0917  the first six are those of a CUDA launch, in its order
     program: Program,
     entry: str,
     grid: Dim3,

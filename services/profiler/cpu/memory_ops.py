@@ -164,7 +164,7 @@ def is_space(e: Emitter, parts: list[str]) -> str:
     shared = f"({value} - (u64)t->shared < SHARED_START + SHARED_BYTES_MAX)"
     local = f"({value} - (u64)t->local_low < (u64)(t->local_end - t->local_low))"
     tests = {"shared": shared, "shared::cta": shared, "local": local, "global": f"(!{shared} && !{local})"}
-    if len(parts) != 2 or parts[1] not in tests:  # noqa: PLR2004
+    if len(parts) != 2 or parts[1] not in tests:
         raise e.unsupported()
     return e.write(target, tests[parts[1]], "pred")
 
@@ -183,9 +183,9 @@ def copy_async(e: Emitter, parts: list[str]) -> str:
     if not known or rest or len(operands) not in {3, 4} or not isinstance(operands[2], Immediate):
         raise e.unsupported()
     size = int(operands[2].text, 0)
-    if size not in _COPY_BYTES or (len(operands) == 4 and _is_predicate(operands[3])):  # noqa: PLR2004
+    if size not in _COPY_BYTES or (len(operands) == 4 and _is_predicate(operands[3])):
         raise e.unsupported()
-    filled = e.read(operands[3], "u32") if len(operands) == 4 else str(size)  # noqa: PLR2004
+    filled = e.read(operands[3], "u32") if len(operands) == 4 else str(size)
     source, part = e.site(size, "GLOBAL", "LOAD"), e.site(1, "GLOBAL", "LOAD")
     target = e.site(size, "SHARED", "STORE")
     addresses = f"{e.address(operands[0])}, {e.address(operands[1])}"
@@ -205,7 +205,7 @@ def fence(e: Emitter, parts: list[str]) -> str:
 
 def prefetch(e: Emitter, parts: list[str]) -> str:
     """Prefetches change no value."""
-    if not {"global", "L1", "L2", "L2::evict_last", "L2::evict_normal", "L1", "local"}.issuperset(parts[1:]):
+    if not {"global", "L1", "L2", "L2::evict_last", "L2::evict_normal", "local"}.issuperset(parts[1:]):
         raise e.unsupported()
     return ";"
 

@@ -128,7 +128,7 @@ COMPARISONS = {
     "nan": "NOT_NUM",
 }
 
-CONVERTIBLE = frozenset("s8 u8 s16 u16 s32 u32 s64 u64 f16 bf16 f32 f64".split())
+CONVERTIBLE = frozenset(["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f16", "bf16", "f32", "f64"])
 PRMT_MODES = {"": "PRMT", "f4e": "PRMT_F4E", "b4e": "PRMT_B4E", "rc8": "PRMT_RC8", "ecl": "PRMT_ECL"} | {
     "ecr": "PRMT_ECR",
     "rc16": "PRMT_RC16",

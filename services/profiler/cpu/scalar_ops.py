@@ -47,7 +47,7 @@ def _carry(e: Emitter, name: str, modifiers: list[str], kind: str) -> str:
 
 def mov(e: Emitter, parts: list[str]) -> str:
     """Mov, and its packing and unpacking forms."""
-    if len(parts) != 2:  # noqa: PLR2004
+    if len(parts) != 2:
         raise e.unsupported()
     kind = parts[1]
     target, source = e.instruction.operands
@@ -56,12 +56,7 @@ def mov(e: Emitter, parts: list[str]) -> str:
     if isinstance(target, Group):
         pieces, whole = target.items, f"u{8 * C_BYTES[TAGS[kind][1]]}"
         width = 8 * C_BYTES[whole] // len(pieces)
-        lines = [
-            e.write(piece, f"(u{width})(whole >> {width * i})", f"b{width}")
-            if not _is_real(piece)
-            else e.write(piece, f"bits<{_c(piece)}>((u{width})(whole >> {width * i}))", piece.type)
-            for i, piece in enumerate(pieces)
-        ]
+        lines = [_write_piece(e, piece, width, width * i) for i, piece in enumerate(pieces)]
         return f"{{ {whole} whole = {e.read(source, f'b{8 * C_BYTES[whole]}')}; {' '.join(lines)} }}"
     if isinstance(source, Group):
         whole = f"u{8 * C_BYTES[TAGS[kind][1]]}"
@@ -76,13 +71,11 @@ def mov(e: Emitter, parts: list[str]) -> str:
     return e.write(target, e.read(source, kind), kind)
 
 
-def _is_real(operand: Operand) -> bool:
-    return isinstance(operand, Register) and TAGS[operand.type][1] in {"float", "double"}
-
-
-def _c(operand: Operand) -> str:
-    assert isinstance(operand, Register)
-    return TAGS[operand.type][1]
+def _write_piece(e: Emitter, piece: Operand, width: int, shift: int) -> str:
+    raw = f"(u{width})(whole >> {shift})"
+    if isinstance(piece, Register) and TAGS[piece.type][1] in {"float", "double"}:
+        return e.write(piece, f"bits<{TAGS[piece.type][1]}>({raw})", piece.type)
+    return e.write(piece, raw, f"b{width}")
 
 
 def cvt(e: Emitter, parts: list[str]) -> str:
@@ -92,10 +85,10 @@ def cvt(e: Emitter, parts: list[str]) -> str:
     if not {"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "relu"}.issuperset(modifiers):
         raise e.unsupported()
     flags = sum(opcodes.FLAGS[m] for m in modifiers)
-    if target in {"f16x2", "bf16x2"} and source == "f32" and len(operands) == 3:  # noqa: PLR2004
+    if target in {"f16x2", "bf16x2"} and source == "f32" and len(operands) == 3:
         values = f"{e.read(operands[1], 'f32')}, {e.read(operands[2], 'f32')}"
         return e.write(operands[0], f"op_cvt_pair<{target}, {flags}>({values})", target)
-    if len(operands) != 2 or not opcodes.CONVERTIBLE.issuperset((target, source)):  # noqa: PLR2004
+    if len(operands) != 2 or not opcodes.CONVERTIBLE.issuperset((target, source)):
         raise e.unsupported()
     rounded = bool(flags & 3) and not flags & opcodes.FLAGS["rni"]
     if target == "bf16" and source != "f32" and (rounded or source.endswith("64") or "relu" in modifiers):
@@ -104,10 +97,10 @@ def cvt(e: Emitter, parts: list[str]) -> str:
     return e.write(operands[0], call, target, wider=True)
 
 
-def _compare(e: Emitter, comparison: str, kind: str, flags: int, a: Operand, b: Operand) -> str:
+def _compare(e: Emitter, comparison: str, kind: str, flags: int, operands: tuple[Operand, Operand]) -> str:
     if comparison not in opcodes.COMPARISONS or kind not in TAGS or TAGS[kind][1] == "bool":
         raise e.unsupported()
-    arguments = f"{e.read(a, kind)}, {e.read(b, kind)}"
+    arguments = ", ".join(e.read(operand, kind) for operand in operands)
     return f"op_compare<{TAGS[kind][0]}, {opcodes.COMPARISONS[comparison]}, {flags}>({arguments})"
 
 
@@ -121,7 +114,7 @@ def setp(e: Emitter, parts: list[str]) -> str:
     combine = next((m for m in modifiers if m in _COMBINE), None)
     if not {"ftz", *_COMBINE}.issuperset(modifiers) or (combine is None) != (not third) or kind.endswith("x2"):
         raise e.unsupported()
-    test = _compare(e, parts[1], kind, opcodes.FLAGS["ftz"] if "ftz" in modifiers else 0, a, b)
+    test = _compare(e, parts[1], kind, opcodes.FLAGS["ftz"] if "ftz" in modifiers else 0, (a, b))
     pattern = _COMBINE[combine] if combine else "{}"
     targets = target.items if isinstance(target, Group) else (target,)
     writes = [e.write(p, pattern.format(v), "pred") for p, v in zip(targets, ("c", "!c"), strict=False)]
@@ -133,7 +126,7 @@ def set_(e: Emitter, parts: list[str]) -> str:
     """Compares into all ones or 1.0, also for pairs of halves."""
     comparison, source, target, modifiers = parts[1], parts[-1], parts[-2], parts[2:-2]
     operands = e.instruction.operands
-    if modifiers not in ([], ["ftz"]) or len(operands) != 3 or comparison not in opcodes.COMPARISONS:  # noqa: PLR2004
+    if modifiers not in ([], ["ftz"]) or len(operands) != 3 or comparison not in opcodes.COMPARISONS:
         raise e.unsupported()
     if target not in TAGS or source not in TAGS or "pred" in {source, target}:
         raise e.unsupported()
@@ -162,15 +155,15 @@ def slct(e: Emitter, parts: list[str]) -> str:
 
 
 def _only_type(e: Emitter, parts: list[str]) -> str:
-    if len(parts) != 2 or parts[1] not in TAGS:  # noqa: PLR2004
+    if len(parts) != 2 or parts[1] not in TAGS:
         raise e.unsupported()
     return parts[1]
 
 
 def prmt(e: Emitter, parts: list[str]) -> str:
     """Permutes bytes."""
-    mode = parts[2] if len(parts) == 3 else ""  # noqa: PLR2004
-    if parts[1] != "b32" or mode not in opcodes.PRMT_MODES or len(parts) > 3:  # noqa: PLR2004
+    mode = parts[2] if len(parts) == 3 else ""
+    if parts[1] != "b32" or mode not in opcodes.PRMT_MODES or len(parts) > 3:
         raise e.unsupported()
     target, *sources = e.instruction.operands
     values = ", ".join(e.read(s, "u32") for s in sources)
@@ -179,7 +172,7 @@ def prmt(e: Emitter, parts: list[str]) -> str:
 
 def testp(e: Emitter, parts: list[str]) -> str:
     """Tests a float for a property."""
-    if len(parts) != 3 or parts[1] not in opcodes.TESTS or parts[2] not in {"f32", "f64"}:  # noqa: PLR2004
+    if len(parts) != 3 or parts[1] not in opcodes.TESTS or parts[2] not in {"f32", "f64"}:
         raise e.unsupported()
     target, a = e.instruction.operands
     return e.write(target, f"op_testp<{parts[2]}, {opcodes.TESTS[parts[1]]}>({e.read(a, parts[2])})", "pred")

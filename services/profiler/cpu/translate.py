@@ -11,7 +11,8 @@ from services.profiler.cpu.control_ops import CONTROL
 from services.profiler.cpu.emitter import TAGS, Emitter, Tables
 from services.profiler.cpu.memory_ops import MEMORY
 from services.profiler.cpu.mix import block_mix
-from services.profiler.cpu.ptx import Function, Instruction, Label, UnsupportedPtx, Variable, parse
+from services.profiler.cpu.parser import parse
+from services.profiler.cpu.ptx import Function, Instruction, Label, UnsupportedPtx, Variable
 from services.profiler.cpu.scalar_ops import SCALAR
 from services.profiler.cpu.variables import memory_image, place
 
