@@ -30,6 +30,8 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+# Written without a space by some inline assembly: `.reg.b32 x;`.
+_JOINED_TYPE = re.compile(r"(?<![\w.])(\.(?:reg|param|local|shared|global|const))(?=\.)")
 _LINE_DIRECTIVE = re.compile(r"^[ \t]*\.(?:loc|file|version|target|address_size)\b[^\n;]*$", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_$%][\w$%]*", re.ASCII)
 # What may stand between a function's parameters and its body: bounds for the register allocator.
@@ -48,6 +50,7 @@ def parse(ptx: str) -> Module:
     """
     text = _COMMENT.sub(lambda m: m.group() if m.group().startswith('"') else " ", ptx)
     text = _LINE_DIRECTIVE.sub(lambda m: m.group() + ";", text)
+    text = _JOINED_TYPE.sub(r"\1 ", text)
     parser = _Parser(_TOKEN.findall(text))
     try:
         return parser.module()

@@ -10,6 +10,8 @@ enum ThreadState : u8 { READY, SPINNING, AT_BARRIER, AT_EXCHANGE, CONVERGING, TH
 enum Status : u32 { OK, TIMED_OUT, DEADLOCK, FAULT, TRAP, NO_ADDRESS_SPACE };
 enum FindingKind : u32 { RACE, OUT_OF_BOUNDS, MISALIGNED, UNINITIALISED, DIVERGENT_BARRIER, DEADLOCKED };
 
+constexpr u32 BACKWARD = 1, SHUFFLED = 2;  // Request::order; 0 is forward
+
 constexpr u32 FINDINGS_MAX = 20;
 constexpr u32 BARRIERS = 16;
 
@@ -103,6 +105,11 @@ struct State {
   bool progressed;  // since the current pass began
 };
 extern State state;
+
+// Blocks.
+void make_block(Block& block, u64 linear);
+void unmake_block(Block& block);
+void thread_ended(Thread* t);
 
 // Scheduling.
 void suspend(Thread* t);  // back to the scheduler, whatever state the thread is in
