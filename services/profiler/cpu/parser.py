@@ -4,6 +4,7 @@ Only the structure is read here: what an opcode means, and whether it is known a
 `services.profiler.cpu.translate`. Grammar: NVIDIA's PTX ISA 9.0, chapters 4 and 5.
 """
 
+import math
 import re
 
 from services.profiler.cpu.ptx import (
@@ -35,7 +36,7 @@ _JOINED_TYPE = re.compile(r"(?<![\w.])(\.(?:reg|param|local|shared|global|const)
 _LINE_DIRECTIVE = re.compile(r"^[ \t]*\.(?:loc|file|version|target|address_size)\b[^\n;]*$", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_$%][\w$%]*", re.ASCII)
 # What may stand between a function's parameters and its body: bounds for the register allocator.
-_BOUNDS = {".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn", ","}
+_BOUNDS = {".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn"}
 # A register bank larger than this is no compiler's output.
 _REGISTERS_MAX = 100_000
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
@@ -187,13 +188,25 @@ class _Parser:
         returns = self._parameters() if self.peek() == "(" else []
         name = self._new_name()
         parameters = self._parameters() if self.peek() == "(" else []
-        while self.peek() not in {"{", ";"}:
-            if (bound := self.next()) not in _BOUNDS and not bound.isdigit():
-                raise UnsupportedPtx(bound, self.line, "not known on a function")
         function = Function(name, is_entry, parameters, returns)
+        while self.peek() not in {"{", ";"}:
+            self._bound(function)
         if not self.accept(";"):
             self._body(function)
         return function
+
+    def _bound(self, function: Function) -> None:
+        """Reads what stands between parameters and body: bounds of a launch and of the register allocator."""
+        bound = self.next()
+        if bound not in _BOUNDS:
+            raise UnsupportedPtx(bound, self.line, "not known on a function")
+        numbers = [int(self.next())] if self.peek().isdigit() else []
+        while numbers and self.accept(","):
+            numbers.append(int(self.next()))
+        if bound == ".maxntid":
+            function.threads_max = math.prod(numbers)
+        elif bound == ".reqntid":
+            function.threads_exact = (*numbers, 1, 1)[:3]
 
     def _parameters(self) -> list[Variable]:
         self.expect("(")

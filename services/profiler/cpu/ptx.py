@@ -101,6 +101,8 @@ class Function:
     body: list[Instruction | Label] | None = None
     registers: dict[str, str] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
+    threads_max: int = 0  # from __launch_bounds__; 0: not given
+    threads_exact: tuple[int, ...] = ()  # from __block_size__
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -235,5 +235,7 @@ def _entry_metadata(entry: _Translated, variables: dict[str, Variable], ends: di
         "name": function.name,
         "parameters": [[offset, v.bytes] for v, offset in _launch_layout(function.parameters)],
         "static_shared_bytes": ends[function.name] - SHARED_START,
+        "threads_max": function.threads_max,
+        "threads_exact": function.threads_exact,
         "dynamic_align": max((v.align for v in dynamic), default=16),
     }

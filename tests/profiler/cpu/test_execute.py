@@ -46,6 +46,19 @@ def test_impossible_launches_are_told(
         device.run("relu4", grid, block, arguments, **options)
 
 
+def test_launch_bounds_are_kept(device: Device) -> None:
+    assert device.run("bounded", 1, 64, [device.output(256)]).status == "ok"
+    with pytest.raises(ValueError, match="bounded takes at most 64"):
+        device.run("bounded", 1, 65, [device.output(512)])
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse", "shuffled"])
+def test_enormous_grid_of_a_kernel_without_loops_times_out(device: Device, order: str) -> None:
+    result = device.run("idle", (2**31 - 1, 65535, 65535), 32, [], time_limit_s=0.2, order=order, check=False)
+    assert result.status == "timed_out"
+    assert result.blocks_run > 0
+
+
 def test_unknown_kernel_is_told(device: Device) -> None:
     with pytest.raises(ValueError, match="no kernel 'nothing'; the module has matmul_naive"):
         device.run("nothing", 1, 32, [])

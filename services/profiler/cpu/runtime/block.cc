@@ -43,6 +43,7 @@ void sequential_main() {
     t.stack_low = stack;
     state.current = &t;
     f(&t);
+    async_forget(&t);
     t.state = DONE;
   }
   block.alive = 0;
@@ -55,6 +56,7 @@ void sequential_main() {
 void thread_ended(Thread* t) {
   Block& block = *t->block;
   t->state = DONE;
+  async_forget(t);
   block.alive--;
   block.warps[t->linear / WARP].alive &= ~(1u << t->lane);
   state.progressed = true;
@@ -83,6 +85,7 @@ void make_block(Block& block, u64 linear) {
   block.counts.assign((u64)blocks * count, 0);
   block.warps.resize((count + WARP - 1) / WARP);
   for (Warp& warp : block.warps) warp.alive = 0, warp.exchanges.clear();
+  for (Thread& t : block.threads) async_forget(&t);  // of a launch that was ended
   block.threads.assign(count, Thread{});
   for (u32 i = 0; i < count; i++) {
     Thread& t = block.threads[i];

@@ -21,13 +21,13 @@ namespace {
 constexpr u32 WINDOW = 1024;  // executions of one instruction that a lane may be ahead
 constexpr u32 L1_SETS = 256, L1_WAYS = 4;
 
-struct Request1 {
+struct WarpRequest {
   u32 mask;
   u64 address[WARP];
 };
 struct Window {
   u32 counts[WARP];
-  std::vector<Request1> requests;
+  std::vector<WarpRequest> requests;
   u32 used;
 };
 struct Line {
@@ -86,7 +86,7 @@ void touch_sector(u64 sector, u8 access) {
   }
 }
 
-void count_global(const Site& site, const Request1& r) {
+void count_global(const Site& site, const WarpRequest& r) {
   u64 sectors[WARP];
   u32 n = 0;
   bool sorted = true;
@@ -100,14 +100,14 @@ void count_global(const Site& site, const Request1& r) {
     std::sort(sectors, sectors + n);
     n = (u32)(std::unique(sectors, sectors + n) - sectors);
   }
-  u32 base = site.access == LOAD ? GLOBAL_LOAD_REQUESTS : site.access == STORE ? GLOBAL_STORE_REQUESTS : GLOBAL_ATOMIC_REQUESTS;
+  u32 base = GLOBAL_LOAD_REQUESTS + 2 * site.access;
   counter(base)++;
   counter(base + 1) += n;
   for (u32 i = 0; i < n; i++) touch_sector(sectors[i], site.access);
 }
 
 // Wavefronts of the lanes in `mask`: the most distinct words that one of the 32 banks must give.
-u32 wavefronts(const Request1& r, u32 mask, u32 words) {
+u32 wavefronts(const WarpRequest& r, u32 mask, u32 words) {
   u64 seen[WARP][WARP];
   u8 used[WARP] = {};
   u32 most = 0;
@@ -127,7 +127,7 @@ u32 wavefronts(const Request1& r, u32 mask, u32 words) {
 }
 
 // Whether every active lane of `mask` reads what its neighbour at distance `flip` reads.
-bool paired(const Request1& r, u32 mask, u32 flip) {
+bool paired(const WarpRequest& r, u32 mask, u32 flip) {
   for (u32 rest = mask; rest; rest &= rest - 1) {
     u32 lane = (u32)__builtin_ctz(rest), other = lane ^ flip;
     if ((mask >> other & 1) && r.address[lane] != r.address[other]) return false;
@@ -137,7 +137,7 @@ bool paired(const Request1& r, u32 mask, u32 flip) {
 
 // 8 and 16 bytes a lane are served for half and quarter warps. Two neighbouring parts of a load become one where lanes
 // read in pairs the same address. Read off an H200 with Nsight Compute, for 240 patterns.
-void count_shared(const Site& site, const Request1& r) {
+void count_shared(const Site& site, const WarpRequest& r) {
   u32 words = std::max(1u, site.size / 4u), lanes = words == 1 ? 32 : words == 2 ? 16 : 8;
   u32 total = 0, ideal = 0;
   auto serve = [&](u32 part) {
@@ -146,7 +146,8 @@ void count_shared(const Site& site, const Request1& r) {
     ideal++;
   };
   for (u32 from = 0; from < WARP; from += 2 * lanes) {
-    u32 low = r.mask & (u32)(((1ull << lanes) - 1) << from), high = lanes == 32 ? 0 : r.mask & (u32)(((1ull << lanes) - 1) << (from + lanes));
+    u32 low = r.mask & (u32)(((1ull << lanes) - 1) << from);
+    u32 high = lanes == 32 ? 0 : r.mask & (u32)(((1ull << lanes) - 1) << (from + lanes));
     bool merged = site.access == LOAD && high && (paired(r, low | high, 1) || paired(r, low | high, 2));
     serve(merged ? low | high : low);
     if (!merged) serve(high);
@@ -196,7 +197,7 @@ void counters_access(Thread* t, Site* site, u64 address, bool shared) {
     if (window.requests.size() < window.used) window.requests.resize(std::max<size_t>(4, 2 * window.used));
     window.requests[k].mask = 0;
   }
-  Request1& r = window.requests[k];
+  WarpRequest& r = window.requests[k];
   r.mask |= 1u << t->lane;
   r.address[t->lane] = address;
 }
@@ -205,7 +206,8 @@ void counters_flush() {
   for (u32 index : active) {
     Window& window = windows[index];
     const Site& site = state.module->sites[index / 2];
-    for (u32 k = 0; k < window.used; k++) index & 1 ? count_shared(site, window.requests[k]) : count_global(site, window.requests[k]);
+    auto count = index & 1 ? count_shared : count_global;
+    for (u32 k = 0; k < window.used; k++) count(site, window.requests[k]);
     window.used = 0;
     memset(window.counts, 0, sizeof window.counts);
   }

@@ -144,7 +144,8 @@ void finish(Block& block) {
 std::deque<Block> pool;  // kept between launches: their stacks are warm
 
 void run_blocks() {
-  std::vector<u64> pending(state.request->blocks, state.request->blocks + state.request->blocks_count);
+  const Request& r = *state.request;
+  std::vector<u64> pending(r.blocks, r.blocks + (r.blocks ? r.blocks_count : 0));
   order(pending);
   std::vector<Block*> idle, resident;
   for (Block& block : pool) idle.push_back(&block);
@@ -154,13 +155,18 @@ void run_blocks() {
     Block* block = idle.back();
     idle.pop_back();
     resident.push_back(block);
-    make_block(*block, pending[next++]);
+    u64 linear = r.blocks ? pending[next] : r.order == BACKWARD ? r.blocks_count - 1 - next : next;
+    next++;
+    make_block(*block, linear);
+    // A kernel without loops looks at the clock here only.
+    state.launch.fuel -= (i64)count;
+    if (state.launch.fuel < 0) out_of_time();
   };
-  if (state.request->cooperative)
-    while (next < pending.size() && !state.stopped) start();
-  while (!state.stopped && (next < pending.size() || !resident.empty())) {
+  if (r.cooperative)
+    while (next < r.blocks_count && !state.stopped) start();
+  while (!state.stopped && (next < r.blocks_count || !resident.empty())) {
     bool room = (resident.size() + 1) * count <= RESIDENT_THREADS;
-    if (next < pending.size() && (resident.empty() || room)) start();
+    if (next < r.blocks_count && (resident.empty() || room)) start();
     for (size_t i = resident.size(); !state.stopped && i-- > 0;) {
       if (run_block(*resident[i]) == STALLED) continue;
       if (!state.stopped) finish(*resident[i]);
@@ -275,7 +281,6 @@ void optiml_launch(Request* request, Reply* reply) {
   if (request->check) checker_launch();
   if (request->count) counters_launch();
   if (!state.stopped) run_blocks();
-  async_forget();
   reply->status = state.status;
 }
 

@@ -33,7 +33,7 @@ struct Request {
   u64 seed;
   const u8* params;
   u64 params_bytes;
-  const u64* blocks;  // linear indices
+  const u64* blocks;  // linear indices; null: all of the grid
   u64 blocks_count;
   double time_limit_s;
   u64 step_limit;
@@ -147,7 +147,7 @@ void counters_access(Thread* t, Site* site, u64 address, bool shared);
 void counters_flush();
 void counters_block_end(Block& block);
 
-// Drops what a thread has not waited for.
-void async_forget();
+// Drops the copies that a thread has not waited for.
+void async_forget(Thread* t);
 
 }  // namespace optiml

@@ -125,7 +125,9 @@ const Allocation* find_allocation(u64 address) {
   return address - a.base < a.bytes ? &a : nullptr;
 }
 
-void async_forget() { copies.clear(); }
+void async_forget(Thread* t) {
+  if (!copies.empty()) copies.erase(t);
+}
 
 }  // namespace optiml
 
