@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import platform
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -12,8 +13,11 @@ from services.profiler.cpu.translate import translate
 _RUNTIME = Path(__file__).parent / "runtime"
 # -ffp-contract=off: PTX says where a multiplication and an addition fuse. No strict aliasing: kernels reinterpret
 # memory. x86-64-v3 has FMA and half conversions.
-_FLAGS = ("-std=c++20", "-march=x86-64-v3", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-fno-exceptions")
-_FLAGS += ("-fno-stack-protector", "-fno-stack-clash-protection", "-fno-math-errno", "-w")
+_FLAGS = [
+    *("-std=c++20", "-march=x86-64-v3", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-fno-exceptions"),
+    *("-fno-stack-protector", "-fno-stack-clash-protection", "-fno-math-errno", "-w"),
+]
+_FEATURES = {"avx2", "bmi2", "f16c", "fma"}
 _LOG_BYTES = 16384
 
 
@@ -44,6 +48,7 @@ def build(ptx: str, out: Path, *, cache: Path, optimisation: int = 1, time_limit
         BuildFailed: The compiler failed.
     """
     text = translate(ptx)
+    _check_processor()
     runtime = _runtime_object(cache, time_limit_s)
     with tempfile.TemporaryDirectory(prefix=".build-", dir=out.parent) as folder:
         source, made = Path(folder) / "kernel.cc", Path(folder) / "kernel.so"
@@ -51,6 +56,16 @@ def build(ptx: str, out: Path, *, cache: Path, optimisation: int = 1, time_limit
         options = [f"-O{optimisation}", "-shared", "-Wl,-z,now", f"-I{_RUNTIME}", "-o", str(made), str(source)]
         _run_compiler([*_FLAGS, *options, str(runtime)], time_limit_s)
         made.replace(out)
+
+
+def _check_processor() -> None:
+    """Refuses a host whose processor would stop at the first vector instruction."""
+    if platform.machine() != "x86_64":
+        raise BuildFailed(f"the CPU executor needs an x86-64 processor, this is {platform.machine()}")
+    info = Path("/proc/cpuinfo")
+    flags = set(info.read_text().split()) if info.exists() else _FEATURES
+    if missing := _FEATURES - flags:
+        raise BuildFailed(f"the processor lacks {', '.join(sorted(missing))}, which the CPU executor needs")
 
 
 def _runtime_object(cache: Path, time_limit_s: float) -> Path:

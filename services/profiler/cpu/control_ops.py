@@ -51,10 +51,12 @@ def call(e: Emitter, parts: list[str]) -> str:
     if not {"uni"}.issuperset(parts[1:]):
         raise e.unsupported()
     returns: tuple[Operand, ...] = ()
+    arguments: tuple[Operand, ...] = ()
     if isinstance(operands[0], Group):
-        returns = operands.pop(0).items  # type: ignore[union-attr]  # just tested
-    name = operands.pop(0)
-    arguments = operands.pop(0).items if operands and isinstance(operands[0], Group) else ()
+        returns, operands = operands[0].items, operands[1:]
+    name, *operands = operands
+    if operands and isinstance(operands[0], Group):
+        arguments, operands = operands[0].items, operands[1:]
     if operands or not isinstance(name, Symbol):
         raise e.unsupported("indirect call")
     places = [_argument(e, a) for a in (*returns, *arguments)]

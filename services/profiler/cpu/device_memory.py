@@ -1,16 +1,18 @@
 """The memory that kernels may touch: one arena with gaps between its buffers."""
 
-import ctypes
 import mmap
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from services.profiler.cpu.native import Allocation
+
+if TYPE_CHECKING:
+    from ctypes import Array
 
 # Device allocations are aligned to 256 bytes; kernels rely on it for vector accesses.
 ALIGN_BYTES = 256
@@ -148,7 +150,7 @@ class DeviceMemory:
         self._bytes[max(last, start) : end] = 0
         self._bits[start // 8 : end // 8] = 0
 
-    def allocations(self) -> "ctypes.Array[Allocation]":
+    def allocations(self) -> "Array[Allocation]":
         """Live buffers for the runtime, by address."""
         rows = sorted(self._buffers, key=lambda b: b.address)
         found = (Allocation * len(rows))()

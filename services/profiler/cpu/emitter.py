@@ -106,6 +106,7 @@ class Emitter:
         self.needs_fibres = False
 
     def unsupported(self, reason: str = "") -> UnsupportedPtx:
+        """The error that refuses the current instruction."""
         return UnsupportedPtx(self.instruction.opcode, self.instruction.line, reason)
 
     def site(self, size: int, space: str, access: str, order: str = "WEAK") -> str:
@@ -114,18 +115,24 @@ class Emitter:
         self.tables.sites.append(f"{{0, 0, {self.instruction.line}, {size}, {space}, {access}, {order}, {merged}}}")
         return f"&sites[{len(self.tables.sites) - 1}]"
 
-    def read(self, operand: Operand, kind: str) -> str:
-        """C++ expression for the operand's value, of the C++ type that registers of PTX type `kind` have."""
+    def read(self, operand: Operand, kind: str, *, wider: bool = False) -> str:
+        """C++ expression for the operand's value, of the C++ type that registers of PTX type `kind` have.
+
+        Args:
+            operand: What to read.
+            kind: The instruction's type.
+            wider: Whether the register may be wider than the type: for st and cvt.
+        """
         c = TAGS[kind][1]
         if isinstance(operand, Register):
-            return self._read_register(operand, c)
+            return self._read_register(operand, c, wider=wider)
         if isinstance(operand, Immediate):
             return self.number(operand.text, c)
         if isinstance(operand, Symbol):
             return self._read_symbol(operand.name, c)
         raise self.unsupported("operand of an unexpected form")
 
-    def _read_register(self, register: Register, c: str) -> str:
+    def _read_register(self, register: Register, c: str, *, wider: bool) -> str:
         have = TAGS[register.type][1]
         name = f"R_{register.name}"
         if register.negated:
@@ -136,6 +143,8 @@ class Emitter:
             raise self.unsupported(f"register of type {register.type} where {c} is read")
         if C_BYTES[have] == C_BYTES[c]:
             return f"bits<{c}>({name})"
+        if not wider:
+            raise self.unsupported(f"register of type {register.type} where {c} is read")
         raw = name if have.startswith("u") else f"bits<u{8 * C_BYTES[have]}>({name})"
         narrow = f"u{8 * C_BYTES[c]}"
         return f"({narrow}){raw}" if narrow == c else f"bits<{c}>(({narrow}){raw})"
@@ -221,8 +230,15 @@ class Emitter:
             name, offset = base, offset + constant
         return name, offset
 
-    def write(self, operand: Operand, expression: str, kind: str) -> str:
-        """C++ statement that assigns a value of PTX type `kind`, widened by the type's signedness."""
+    def write(self, operand: Operand, expression: str, kind: str, *, wider: bool = False) -> str:
+        """C++ statement that assigns a value of PTX type `kind`.
+
+        Args:
+            operand: The register, or `_`.
+            expression: The value in C++.
+            kind: Its PTX type.
+            wider: Whether the register may be wider: for ld and cvt, which extend by the type's signedness.
+        """
         if isinstance(operand, Symbol) and operand.name == "_":
             return f"(void)({expression});"
         if not isinstance(operand, Register):
@@ -231,7 +247,7 @@ class Emitter:
         have = TAGS[operand.type][1]
         if have == c:
             return f"R_{operand.name} = {expression};"
-        if "bool" in {have, c} or C_BYTES[have] < C_BYTES[c]:
+        if "bool" in {have, c} or C_BYTES[have] < C_BYTES[c] or (C_BYTES[have] > C_BYTES[c] and not wider):
             raise self.unsupported(f"result of type {kind} in a register of type {operand.type}")
         return f"R_{operand.name} = widen<{have}, {tag}>({expression});"
 

@@ -4,6 +4,7 @@ One launch runs at a time in a process: the runtime keeps one state. A launch en
 for a genuine crash of the process, which is why a worker process does this.
 """
 
+import _ctypes
 import ctypes
 import json
 from collections.abc import Sequence
@@ -22,9 +23,13 @@ from services.profiler.cpu.device_memory import Buffer, DeviceMemory
 __all__ = ["Buffer", "DeviceMemory", "LaunchResult", "Program", "run_launch"]
 
 BLOCK_THREADS_MAX = 1024
+# Limits of sm_90; static shared memory beyond 48 KiB is refused by ptxas.
 SHARED_BYTES_MAX = 227 * 1024
+STATIC_SHARED_BYTES_MAX = 48 * 1024
+SHARED_START = 1024
 _GRID_MAX = (2**31 - 1, 65535, 65535)
 _BLOCK_MAX = (1024, 1024, 64)
+_LISTED_BLOCKS_MAX = 1 << 22
 _ORDERS = ("forward", "reverse", "shuffled")
 
 Argument = Buffer | np.generic | bytes
@@ -45,6 +50,7 @@ class LaunchResult:
         warp_blocks: Times that warps entered each basic block; empty unless counted.
         blocks_run: Blocks that finished.
         threads_run: Their threads.
+        reason: What trapped and at which line; empty for every other status.
     """
 
     status: str
@@ -54,6 +60,7 @@ class LaunchResult:
     warp_blocks: NDArray[np.uint64]
     blocks_run: int
     threads_run: int
+    reason: str = ""
 
 
 class Program:
@@ -126,6 +133,14 @@ class Program:
             raw = ((self._base + target) >> shift).to_bytes(8, "little")[:size]
             self.memory.bytes_at(self._base + offset, size)[:] = np.frombuffer(raw, np.uint8)
 
+    def close(self) -> None:
+        """Unloads the module and frees its variables; it must not be used again."""
+        self._library.optiml_close()
+        for extent in self._extents.values():
+            extent.free()
+        self._extents, self._entries = {}, {}
+        _ctypes.dlclose(self._library._handle)  # noqa: SLF001  ctypes has no public way
+
     def launch(self, request: native.Request, reply: native.Reply) -> None:
         """Runs one launch whose request has been checked."""
         self._library.optiml_launch(ctypes.byref(request), ctypes.byref(reply))
@@ -170,11 +185,16 @@ def run_launch(
 
     Raises:
         ValueError: Grid, block, shared memory, arguments or block sample are not possible.
+        MemoryError: The process may not map what the launch needs; nothing is said about the kernel.
     """
     number, metadata = program.entry(entry)
-    _check_shape(grid, block, int(metadata["static_shared_bytes"]), dynamic_shared_bytes, order)
+    _check_shape(grid, block, metadata)
+    _check_shared(metadata, dynamic_shared_bytes)
+    if order not in _ORDERS:
+        raise ValueError(f"order {order!r}: one of {', '.join(_ORDERS)}")
     params = _pack(metadata["parameters"], arguments, program.memory, entry)
-    sample = _sample(blocks, grid[0] * grid[1] * grid[2])
+    blocks_count = grid[0] * grid[1] * grid[2]
+    sample = _sample(blocks, blocks_count) if blocks is not None else _all_blocks(blocks_count, order)
     allocations = program.memory.allocations()
     request = native.Request(
         grid=grid,
@@ -190,8 +210,8 @@ def run_launch(
         seed=seed & (2**64 - 1),
         params=params,
         params_bytes=len(params),
-        blocks=sample.ctypes.data,
-        blocks_count=len(sample),
+        blocks=None if sample is None else sample.ctypes.data,
+        blocks_count=blocks_count if sample is None else len(sample),
         time_limit_s=time_limit_s,
         step_limit=step_limit,
         arena=program.memory.base,
@@ -212,6 +232,8 @@ def run_launch(
         traffic=traffic.ctypes.data,
     )
     program.launch(request, reply)
+    if reply.status == native.NO_ADDRESS_SPACE:
+        raise MemoryError("the process has no address space left for this launch's stacks, checker or counters")
     if not check:
         _assume_written(arguments)
     return LaunchResult(
@@ -222,22 +244,32 @@ def run_launch(
         entered[0],
         reply.blocks_run,
         reply.threads_run,
+        f"{reply.trap.decode()} at line {reply.trap_line}" if reply.trap else "",
     )
 
 
-def _check_shape(grid: Dim3, block: Dim3, static_bytes: int, dynamic_bytes: int, order: str) -> None:
+def _check_shape(grid: Dim3, block: Dim3, metadata: dict[str, Any]) -> None:
     for what, shape, limits in (("grid", grid, _GRID_MAX), ("block", block, _BLOCK_MAX)):
         if len(shape) != len(limits) or any(not 1 <= n <= most for n, most in zip(shape, limits, strict=True)):
             raise ValueError(f"{what} {tuple(shape)}: each of three must be 1 to {limits}")
-    threads = block[0] * block[1] * block[2]
-    if threads > BLOCK_THREADS_MAX:
-        raise ValueError(f"block {tuple(block)} has {threads} threads; at most {BLOCK_THREADS_MAX} are possible")
-    if dynamic_bytes < 0 or static_bytes + dynamic_bytes > SHARED_BYTES_MAX:
+    threads, most = block[0] * block[1] * block[2], metadata["threads_max"] or BLOCK_THREADS_MAX
+    if threads > min(most, BLOCK_THREADS_MAX):
+        raise ValueError(f"block {tuple(block)} has {threads} threads; {metadata['name']} takes at most {most}")
+    if metadata["threads_exact"] and tuple(block) != tuple(metadata["threads_exact"]):
+        raise ValueError(f"block {tuple(block)}: {metadata['name']} takes only {tuple(metadata['threads_exact'])}")
+
+
+def _check_shared(metadata: dict[str, Any], dynamic_bytes: int) -> None:
+    static_bytes, align = metadata["static_shared_bytes"], metadata["dynamic_align"]
+    if static_bytes > STATIC_SHARED_BYTES_MAX:
+        raise ValueError(
+            f"{static_bytes} bytes of static shared memory: at most {STATIC_SHARED_BYTES_MAX} are possible"
+        )
+    begin = -(-(SHARED_START + static_bytes) // align) * align - SHARED_START if dynamic_bytes else static_bytes
+    if dynamic_bytes < 0 or begin + dynamic_bytes > SHARED_BYTES_MAX:
         raise ValueError(
             f"{static_bytes} bytes of static and {dynamic_bytes} of dynamic shared memory: at most {SHARED_BYTES_MAX}"
         )
-    if order not in _ORDERS:
-        raise ValueError(f"order {order!r}: one of {', '.join(_ORDERS)}")
 
 
 def _pack(
@@ -259,12 +291,15 @@ def _pack(
     return bytes(packed)
 
 
-def _sample(blocks: Sequence[int] | None, count: int) -> "np.ndarray[Any, np.dtype[np.uint64]]":
-    if blocks is None:
-        return np.arange(count, dtype=np.uint64)
+def _sample(blocks: Sequence[int], count: int) -> "np.ndarray[Any, np.dtype[np.uint64]]":
     if any(not 0 <= b < count for b in blocks):
         raise ValueError(f"block sample: indices must be 0 to {count - 1}")
     return np.asarray(blocks, dtype=np.uint64)
+
+
+def _all_blocks(count: int, order: str) -> "np.ndarray[Any, np.dtype[np.uint64]] | None":
+    """Blocks are listed only to be shuffled; a grid that is too large to list is not shuffled."""
+    return np.arange(count, dtype=np.uint64) if order == "shuffled" and count <= _LISTED_BLOCKS_MAX else None
 
 
 def _assume_written(arguments: Sequence[Argument]) -> None:

@@ -44,7 +44,7 @@ def load(e: Emitter, parts: list[str]) -> str:
         raise e.unsupported()
     c = TAGS[kind][1]
     value = _fetch(e, space, order, f"Vec<{c}, {vector}>", source)
-    writes = " ".join(e.write(register, f"v.e[{i}]", kind) for i, register in enumerate(targets))
+    writes = " ".join(e.write(register, f"v.e[{i}]", kind, wider=True) for i, register in enumerate(targets))
     wait = "rt_spin(t); " if order != "WEAK" else ""
     return f"{{ {wait}auto v = {value}; {writes} }}"
 
@@ -96,7 +96,7 @@ def store(e: Emitter, parts: list[str]) -> str:
         raise e.unsupported()
     c = TAGS[kind][1]
     size = C_BYTES[c] * vector
-    values = f"Vec<{c}, {vector}>{{{{{', '.join(e.read(s, kind) for s in sources)}}}}}"
+    values = f"Vec<{c}, {vector}>{{{{{', '.join(e.read(s, kind, wider=True) for s in sources)}}}}}"
     if space == "PARAM":
         base = _parameter(e, target, size)
         if base is None:

@@ -4,6 +4,7 @@ import ctypes
 
 FINDINGS_MAX = 20
 STATUSES = ("ok", "timed_out", "deadlock", "fault", "trap")
+NO_ADDRESS_SPACE = len(STATUSES)
 FINDING_KINDS = (
     "race",
     "out-of-bounds",
@@ -11,7 +12,6 @@ FINDING_KINDS = (
     "uninitialised",
     "divergent-barrier",
     "deadlock",
-    "trap",
 )
 
 
@@ -75,6 +75,8 @@ class Reply(ctypes.Structure):
     _fields_ = (
         ("status", ctypes.c_uint32),
         ("findings_count", ctypes.c_uint32),
+        ("trap_line", ctypes.c_uint32),
+        ("trap", ctypes.c_char * 60),
         ("blocks_run", ctypes.c_uint64),
         ("threads_run", ctypes.c_uint64),
         ("findings", Finding * FINDINGS_MAX),

@@ -56,12 +56,7 @@ def mov(e: Emitter, parts: list[str]) -> str:
     if isinstance(target, Group):
         pieces, whole = target.items, f"u{8 * C_BYTES[TAGS[kind][1]]}"
         width = 8 * C_BYTES[whole] // len(pieces)
-        lines = [
-            e.write(piece, f"(u{width})(whole >> {width * i})", f"b{width}")
-            if not _is_real(piece)
-            else e.write(piece, f"bits<{_c(piece)}>((u{width})(whole >> {width * i}))", piece.type)
-            for i, piece in enumerate(pieces)
-        ]
+        lines = [_write_piece(e, piece, width, width * i) for i, piece in enumerate(pieces)]
         return f"{{ {whole} whole = {e.read(source, f'b{8 * C_BYTES[whole]}')}; {' '.join(lines)} }}"
     if isinstance(source, Group):
         whole = f"u{8 * C_BYTES[TAGS[kind][1]]}"
@@ -76,13 +71,11 @@ def mov(e: Emitter, parts: list[str]) -> str:
     return e.write(target, e.read(source, kind), kind)
 
 
-def _is_real(operand: Operand) -> bool:
-    return isinstance(operand, Register) and TAGS[operand.type][1] in {"float", "double"}
-
-
-def _c(operand: Operand) -> str:
-    assert isinstance(operand, Register)
-    return TAGS[operand.type][1]
+def _write_piece(e: Emitter, piece: Operand, width: int, shift: int) -> str:
+    raw = f"(u{width})(whole >> {shift})"
+    if isinstance(piece, Register) and TAGS[piece.type][1] in {"float", "double"}:
+        return e.write(piece, f"bits<{TAGS[piece.type][1]}>({raw})", piece.type)
+    return e.write(piece, raw, f"b{width}")
 
 
 def cvt(e: Emitter, parts: list[str]) -> str:
@@ -100,14 +93,14 @@ def cvt(e: Emitter, parts: list[str]) -> str:
     rounded = bool(flags & 3) and not flags & opcodes.FLAGS["rni"]
     if target == "bf16" and source != "f32" and (rounded or source.endswith("64") or "relu" in modifiers):
         raise e.unsupported()
-    call = f"op_cvt<{TAGS[target][0]}, {TAGS[source][0]}, {flags}>({e.read(operands[1], source)})"
-    return e.write(operands[0], call, target)
+    call = f"op_cvt<{TAGS[target][0]}, {TAGS[source][0]}, {flags}>({e.read(operands[1], source, wider=True)})"
+    return e.write(operands[0], call, target, wider=True)
 
 
-def _compare(e: Emitter, comparison: str, kind: str, flags: int, a: Operand, b: Operand) -> str:
+def _compare(e: Emitter, comparison: str, kind: str, flags: int, operands: tuple[Operand, Operand]) -> str:
     if comparison not in opcodes.COMPARISONS or kind not in TAGS or TAGS[kind][1] == "bool":
         raise e.unsupported()
-    arguments = f"{e.read(a, kind)}, {e.read(b, kind)}"
+    arguments = ", ".join(e.read(operand, kind) for operand in operands)
     return f"op_compare<{TAGS[kind][0]}, {opcodes.COMPARISONS[comparison]}, {flags}>({arguments})"
 
 
@@ -121,7 +114,7 @@ def setp(e: Emitter, parts: list[str]) -> str:
     combine = next((m for m in modifiers if m in _COMBINE), None)
     if not {"ftz", *_COMBINE}.issuperset(modifiers) or (combine is None) != (not third) or kind.endswith("x2"):
         raise e.unsupported()
-    test = _compare(e, parts[1], kind, opcodes.FLAGS["ftz"] if "ftz" in modifiers else 0, a, b)
+    test = _compare(e, parts[1], kind, opcodes.FLAGS["ftz"] if "ftz" in modifiers else 0, (a, b))
     pattern = _COMBINE[combine] if combine else "{}"
     targets = target.items if isinstance(target, Group) else (target,)
     writes = [e.write(p, pattern.format(v), "pred") for p, v in zip(targets, ("c", "!c"), strict=False)]

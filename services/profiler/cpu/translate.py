@@ -12,7 +12,8 @@ from services.profiler.cpu.emitter import TAGS, Emitter, Tables
 from services.profiler.cpu.memory_ops import MEMORY
 from services.profiler.cpu.merging import FOLLOWER, merged_loads
 from services.profiler.cpu.mix import block_mix
-from services.profiler.cpu.ptx import Function, Instruction, Label, UnsupportedPtx, Variable, parse
+from services.profiler.cpu.parser import parse
+from services.profiler.cpu.ptx import Function, Instruction, Label, UnsupportedPtx, Variable
 from services.profiler.cpu.scalar_ops import SCALAR
 from services.profiler.cpu.variables import memory_image, place
 
@@ -21,6 +22,10 @@ __all__ = ["UnsupportedPtx", "translate"]
 _OPERATIONS = SCALAR | MEMORY | CONTROL
 _ENDS_BLOCK = {"bra", "brx", "ret", "exit"}
 SHARED_START = 1024
+# A thread's local memory on the device (CUDA programming guide, compute capabilities).
+LOCAL_BYTES_MAX = 512 * 1024
+# Frames of local memory that recursive functions get; deeper recursion is a fault.
+_RECURSION_FRAMES = 64
 
 
 @dataclass(slots=True)
@@ -204,21 +209,26 @@ def _reached(translated: dict[str, _Translated], name: str) -> set[str]:
 
 
 def _exports(entries: list[_Translated], translated: dict[str, _Translated], tables: Tables) -> str:
-    rows = []
-    for entry in entries:
-        name, c = entry.function.name, tables.indices[entry.function.name]
-        reached = _reached(translated, name)
-        fibres = any(translated[f].needs_fibres for f in reached)
-        local = sum(
-            v.bytes + v.align for f in reached for v in translated[f].function.variables.values() if v.space == "local"
-        )
-        recursive = any(f in _reached(translated, callee) for f in reached for callee in translated[f].calls)
-        rows.append(f'{{"{name}", {c}<false>, {c}<true>, {int(fibres)}, {local * (64 if recursive else 1)}}}')
+    rows = [_entry_row(entry.function.name, translated, tables) for entry in entries]
     sizes = f"{len(entries)}, sites, {len(tables.sites)}, {len(tables.blocks)}, &module_memory"
     return (
         f"static const KernelEntry entries[] = {{{', '.join(rows) or '{}'}}};\n"
         f'extern "C" const Module optiml_module = {{entries, {sizes}}};\n'
     )
+
+
+def _entry_row(name: str, translated: dict[str, _Translated], tables: Tables) -> str:
+    """A `KernelEntry`: whether it needs fibres and how much local memory follows from all that it calls."""
+    c = tables.indices[name]
+    reached = _reached(translated, name)
+    fibres = any(translated[f].needs_fibres for f in reached)
+    depots = [v for f in reached for v in translated[f].function.variables.values() if v.space == "local"]
+    local_bytes = sum(v.bytes + v.align for v in depots)
+    if local_bytes > LOCAL_BYTES_MAX:
+        raise UnsupportedPtx(f"{local_bytes} bytes of local memory", reason=f"at most {LOCAL_BYTES_MAX} a thread")
+    if any(f in _reached(translated, callee) for f in reached for callee in translated[f].calls):
+        local_bytes = min(LOCAL_BYTES_MAX, local_bytes * _RECURSION_FRAMES)
+    return f'{{"{name}", {c}<false>, {c}<true>, {int(fibres)}, {local_bytes}}}'
 
 
 def _entry_metadata(entry: _Translated, variables: dict[str, Variable], ends: dict[str, int]) -> dict[str, object]:
@@ -228,5 +238,7 @@ def _entry_metadata(entry: _Translated, variables: dict[str, Variable], ends: di
         "name": function.name,
         "parameters": [[offset, v.bytes] for v, offset in _launch_layout(function.parameters)],
         "static_shared_bytes": ends[function.name] - SHARED_START,
+        "threads_max": function.threads_max,
+        "threads_exact": function.threads_exact,
         "dynamic_align": max((v.align for v in dynamic), default=16),
     }

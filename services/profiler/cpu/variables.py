@@ -59,7 +59,7 @@ def _element_bytes(kind: str) -> int:
 
 def _number(text: str, width: int, name: str) -> bytes:
     if text[:2] in {"0f", "0F", "0d", "0D"} and len(text) == 2 + 2 * width:
-        return int(text[2:], 16).to_bytes(width, "little")
+        return bytes.fromhex(text[2:])[::-1]
     try:
         value = int(text.rstrip("U"), 0)
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,13 +77,13 @@ def load(folder: Path, compile_ptx: Callable[[Path], str]) -> Callable[[str], De
 
 
 @pytest.fixture
-def device(load: Callable[[str], Device]) -> Iterator[Device]:
-    yield load("correct")
+def device(load: Callable[[str], Device]) -> Device:
+    return load("correct")
 
 
 @pytest.fixture
-def faulty(load: Callable[[str], Device]) -> Iterator[Device]:
-    yield load("faulty")
+def faulty(load: Callable[[str], Device]) -> Device:
+    return load("faulty")
 
 
 @pytest.fixture

@@ -8,53 +8,19 @@
 //   address takes it over for its whole block. (Scopes are not told apart: too narrow a fence is not found.)
 // Blocks are concurrent otherwise. Two writes of one value are no race. A warp collective orders its warp as
 // __syncwarp does. Bytes of one word that several threads write apart are tracked for the last writer only.
+#include "checker.h"
+
 #include <stdio.h>
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <unordered_map>
-
-#include "executor.h"
 
 namespace optiml {
 namespace {
 
-constexpr u8 IS_STRONG = 1, SEVERAL_LANES = 2;
-
-struct Mark {
-  u32 serial;  // of the block; 0: none
-  u32 time;
-  u16 thread, fences, site;
-  u8 mask, flags;
-};
-struct Cell {
-  Mark write;
-  Mark reads[2];  // two warps of one block
-  Mark foreign;   // and one of another block
-};
-
-struct Known {
-  u32 time;  // accesses before it are known
-  std::unordered_map<u16, u16> threads;  // and those of a thread before its so-many-th fence
-};
-typedef std::unordered_map<u32, Known> Knowledge;  // by block serial
-
-}  // namespace
-
-struct CheckerBlock {
-  u32 now, full;          // time, and that of the last barrier of the whole block
-  std::vector<u32> seen;  // [warp][warp]: up to when
-  Knowledge acquired;
-  std::vector<Cell> cells;  // of shared memory; those of earlier blocks are told by their serial
-  std::vector<u8> written;
-};
-
-namespace {
-
-
-Cell* cells;
+Cell* cells;  // of the arena
 u64 cells_bytes;
-std::unordered_map<u64, Knowledge> published;
+std::unordered_map<u64, Knowledge> published;  // by host address
 u32 first_serial;
 
 void take_over(Knowledge& into, const Knowledge& from) {
@@ -134,6 +100,26 @@ void touch(Cell& cell, Thread* t, Site* site, const Mark& now, bool shared, bool
   }
 }
 
+Mark mark_now(Thread* t, Site* site) {
+  Mark now{};
+  now.serial = t->block->serial, now.time = t->block->checker->now, now.thread = (u16)t->linear;
+  now.fences = (u16)std::min(t->fences, 65535u);
+  now.site = (u16)(site - state.module->sites);
+  now.flags = site->order != WEAK ? IS_STRONG : 0;
+  return now;
+}
+
+// `first` is the offset of the access in shared memory or in the arena.
+void touch_words(Thread* t, Site* site, u64 first, Mark now, bool shared, bool same_value) {
+  Cell* base = shared ? t->block->checker->cells.data() : cells;
+  u64 last = first + site->size - 1;
+  for (u64 word = first / 4; word <= last / 4; word++) {
+    u32 from = word == first / 4 ? first % 4 : 0, to = word == last / 4 ? last % 4 : 3;
+    now.mask = (u8)((0xfu << from) & (0xfu >> (3 - to)));
+    touch(base[word], t, site, now, shared, same_value);
+  }
+}
+
 void uninitialised(Thread* t, Site* site, u64 address, bool shared, const Allocation* allocation) {
   u8* written = shared ? t->block->checker->written.data() : state.request->written;
   u64 base = shared ? SHARED_START : state.request->arena;
@@ -178,9 +164,15 @@ void checker_launch() {
     void* p = mmap(nullptr, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     cells = p == MAP_FAILED ? nullptr : (Cell*)p;
     cells_bytes = cells ? need : 0;
+    if (!cells) out_of_memory();
   }
   published.clear();
   first_serial = 0;
+}
+
+void checker_close() {
+  if (cells) munmap(cells, cells_bytes);
+  cells = nullptr, cells_bytes = 0;
 }
 
 void checker_block(Block& block) {
@@ -219,23 +211,15 @@ void checker_access(Thread* t, Site* site, u64 address, u8* host, bool shared, c
                     const void* value) {
   if (!shared && !allocation) allocation = find_allocation(address);
   uninitialised(t, site, address, shared, shared ? nullptr : allocation);
-  if (!shared && !cells) return;
-  const CheckerBlock& clock = *t->block->checker;
-  Mark now{};
-  now.serial = t->block->serial, now.time = clock.now, now.thread = (u16)t->linear;
-  now.fences = (u16)std::min(t->fences, 65535u);
-  now.site = (u16)(site - state.module->sites);
-  bool strong = site->order != WEAK;
-  now.flags = strong ? IS_STRONG : 0;
-  if (strong) checker_synchronise(t, site, host);
+  Mark now = mark_now(t, site);
+  if (site->order != WEAK) checker_synchronise(t, site, host);
   bool same_value = value && memcmp(value, host, site->size) == 0;
-  Cell* base = shared ? t->block->checker->cells.data() : cells;
-  u64 first = shared ? address - SHARED_START : address - state.request->arena, last = first + site->size - 1;
-  for (u64 word = first / 4; word <= last / 4; word++) {
-    u32 from = word == first / 4 ? first % 4 : 0, to = word == last / 4 ? last % 4 : 3;
-    now.mask = (u8)((0xfu << from) & (0xfu >> (3 - to)));
-    touch(base[word], t, site, now, shared, same_value);
-  }
+  touch_words(t, site, shared ? address - SHARED_START : address - state.request->arena, now, shared, same_value);
+}
+
+void checker_issue(Thread* t, Site* site, u64 address) {
+  if (address - SHARED_START + site->size <= t->shared_bytes)
+    touch_words(t, site, address - SHARED_START, mark_now(t, site), true, false);
 }
 
 }  // namespace optiml

@@ -23,13 +23,13 @@ namespace {
 constexpr u32 WINDOW = 1024;  // executions of one instruction that a lane may be ahead
 constexpr u32 L1_SETS = 256, L1_WAYS = 4;
 
-struct Request1 {
+struct WarpRequest {
   u32 mask;
   u64 address[WARP];
 };
 struct Window {
   u32 counts[WARP];
-  std::vector<Request1> requests;
+  std::vector<WarpRequest> requests;
   u32 used;
 };
 struct Line {
@@ -89,7 +89,7 @@ void touch_sector(u64 sector, u8 access) {
   }
 }
 
-void count_global(const Site& site, const Request1& r) {
+void count_global(const Site& site, const WarpRequest& r) {
   u64 sectors[WARP];
   u32 n = 0;
   bool sorted = true;
@@ -103,7 +103,7 @@ void count_global(const Site& site, const Request1& r) {
     std::sort(sectors, sectors + n);
     n = (u32)(std::unique(sectors, sectors + n) - sectors);
   }
-  u32 base = site.access == LOAD ? GLOBAL_LOAD_REQUESTS : site.access == STORE ? GLOBAL_STORE_REQUESTS : GLOBAL_ATOMIC_REQUESTS;
+  u32 base = GLOBAL_LOAD_REQUESTS + 2 * site.access;
   counter(base)++;
   counter(base + 1) += n;
   for (u32 i = 0; i < n; i++) touch_sector(sectors[i], site.access);
@@ -114,7 +114,7 @@ void count_global(const Site& site, const Request1& r) {
 }
 
 // Wavefronts of the lanes in `mask`: the most distinct words that one of the 32 banks must give.
-u32 wavefronts(const Request1& r, u32 mask, u32 words) {
+u32 wavefronts(const WarpRequest& r, u32 mask, u32 words) {
   u64 seen[WARP][WARP];
   u8 used[WARP] = {};
   u32 most = 0;
@@ -134,7 +134,7 @@ u32 wavefronts(const Request1& r, u32 mask, u32 words) {
 }
 
 // Whether every active lane of `mask` reads what its neighbour at distance `flip` reads.
-bool paired(const Request1& r, u32 mask, u32 flip) {
+bool paired(const WarpRequest& r, u32 mask, u32 flip) {
   for (u32 rest = mask; rest; rest &= rest - 1) {
     u32 lane = (u32)__builtin_ctz(rest), other = lane ^ flip;
     if ((mask >> other & 1) && r.address[lane] != r.address[other]) return false;
@@ -144,7 +144,7 @@ bool paired(const Request1& r, u32 mask, u32 flip) {
 
 // 8 and 16 bytes a lane are served for half and quarter warps. Two neighbouring parts of a load become one where lanes
 // read in pairs the same address. Read off an H200 with Nsight Compute, for 240 patterns.
-void count_shared(const Site& site, const Request1& r) {
+void count_shared(const Site& site, const WarpRequest& r) {
   u32 words = std::max(1u, site.size / 4u), lanes = words == 1 ? 32 : words == 2 ? 16 : 8;
   u32 total = 0, ideal = 0;
   auto serve = [&](u32 part) {
@@ -153,7 +153,8 @@ void count_shared(const Site& site, const Request1& r) {
     ideal++;
   };
   for (u32 from = 0; from < WARP; from += 2 * lanes) {
-    u32 low = r.mask & (u32)(((1ull << lanes) - 1) << from), high = lanes == 32 ? 0 : r.mask & (u32)(((1ull << lanes) - 1) << (from + lanes));
+    u32 low = r.mask & (u32)(((1ull << lanes) - 1) << from);
+    u32 high = lanes == 32 ? 0 : r.mask & (u32)(((1ull << lanes) - 1) << (from + lanes));
     bool merged = site.access == LOAD && high && (paired(r, low | high, 1) || paired(r, low | high, 2));
     serve(merged ? low | high : low);
     if (!merged) serve(high);
@@ -173,13 +174,20 @@ void counters_launch() {
   sequence.clear();
   traffic_launch(state.request->l1_lines_of_a_warp);
   u64 need = state.request->arena_bytes / 32 / 8 + 1;
-  if (loaded) munmap(loaded, bitmap_bytes), munmap(stored, bitmap_bytes);
+  counters_close();
   auto map = [&] {
     void* p = mmap(nullptr, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? nullptr : (u8*)p;
   };
   loaded = map(), stored = map();
   bitmap_bytes = loaded && stored ? need : 0;
+  if (!bitmap_bytes) out_of_memory();
+}
+
+void counters_close() {
+  if (loaded) munmap(loaded, bitmap_bytes);
+  if (stored) munmap(stored, bitmap_bytes);
+  loaded = stored = nullptr, bitmap_bytes = 0;
 }
 
 void counters_block() {
@@ -202,7 +210,7 @@ void counters_access(Thread* t, Site* site, u64 address, bool shared) {
     window.requests[k].mask = 0;
     sequence.push_back({index, k});
   }
-  Request1& r = window.requests[k];
+  WarpRequest& r = window.requests[k];
   r.mask |= 1u << t->lane;
   r.address[t->lane] = address;
 }
@@ -210,7 +218,7 @@ void counters_access(Thread* t, Site* site, u64 address, bool shared) {
 void counters_flush() {
   for (auto [index, k] : sequence) {
     Site site = state.module->sites[index / 2];
-    const Request1& request = windows[index].requests[k];
+    const WarpRequest& request = windows[index].requests[k];
     if (site.merged == MERGED_FOLLOWER) continue;
     if (site.merged) site.size = site.merged;
     index & 1 ? count_shared(site, request) : count_global(site, request);

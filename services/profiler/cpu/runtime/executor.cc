@@ -2,11 +2,10 @@
 //
 // One block runs at a time until it finishes. Only when all that is left of it polls memory (a lock, a flag of another
 // block, a grid barrier) the next block is started beside it.
-#include "executor.h"
+#include "checker.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
@@ -25,9 +24,6 @@ constexpr i64 FUEL = 20000;          // back-edges between two looks at the cloc
 constexpr u32 TICKS_PER_TURN = 50;   // looks at the clock after which a thread that never waits lets others run
 constexpr u32 QUIET_PASSES = 64;     // passes of polling after which other blocks get their turn
 constexpr u64 RESIDENT_THREADS = 1 << 18;
-constexpr u32 BACKWARD = 1, SHUFFLED = 2;
-
-u32 next_serial = 1;
 
 u64 random_number() {
   state.random ^= state.random << 13;
@@ -42,108 +38,9 @@ void order(std::vector<u64>& items) {
     for (size_t i = items.size(); i > 1; i--) std::swap(items[i - 1], items[random_number() % i]);
 }
 
-void out_of_memory() {
-  report(OUT_OF_BOUNDS, nullptr, 0, 0, "the executor has no address space left for the block's stacks");
-  state.stopped = true;
-}
-
-u8* reserve(u64 bytes) {
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return p == MAP_FAILED ? nullptr : (u8*)p;
-}
-
-void grow(u8*& memory, u64& have, u64 need) {
-  if (have >= need) return;
-  if (memory) munmap(memory, have);
-  memory = reserve(need);
-  have = memory ? need : 0;
-  if (!memory) out_of_memory();
-}
-
 void run(Thread* t) {
   state.current = t;
   optiml_switch(&state.scheduler, t->stack_pointer);
-}
-
-void (*kernel())(Thread*) { return state.checked ? state.entry->checked : state.entry->plain; }
-
-void thread_ended(Thread* t) {
-  Block& block = *t->block;
-  t->state = DONE;
-  block.alive--;
-  block.warps[t->linear / WARP].alive &= ~(1u << t->lane);
-  state.progressed = true;
-  warp_recheck(block, t->linear / WARP);
-  barriers_recheck(block);
-}
-
-void fibre_main() {
-  Thread* t = state.current;
-  kernel()(t);
-  thread_ended(t);
-  suspend(t);
-  __builtin_trap();
-}
-
-// Without barriers and polling all threads of a block are plain calls, one after the other, on one fibre.
-void sequential_main() {
-  Block& block = *state.current->block;
-  auto f = kernel();
-  u8* stack = block.threads[0].stack_low;
-  u32 count = (u32)block.threads.size();
-  for (u32 i = 0; i < count; i++) {
-    Thread& t = block.threads[state.request->order == BACKWARD ? count - 1 - i : i];
-    t.stack_low = stack;
-    state.current = &t;
-    f(&t);
-    t.state = DONE;
-  }
-  block.alive = 0;
-  suspend(&block.threads[0]);
-  __builtin_trap();
-}
-
-void make_block(Block& block, u64 linear) {
-  const Request& r = *state.request;
-  u32 count = r.block[0] * r.block[1] * r.block[2];
-  u32 blocks = state.checked ? state.module->block_count : 0;
-  u64 local_bytes = (state.entry->local_bytes + 255) / 256 * 256;
-  block.linear = linear;
-  block.serial = next_serial++;
-  block.alive = count;
-  block.quiet_passes = 0;
-  memset(block.barriers, 0, sizeof block.barriers);
-  if (!block.window) block.window = reserve(SHARED_START + SHARED_BYTES_MAX);
-  if (!block.window) out_of_memory();
-  u64 dynamic_start = (SHARED_START + r.static_shared + r.dynamic_align - 1) / r.dynamic_align * r.dynamic_align;
-  u64 shared_bytes = r.dynamic_shared ? dynamic_start - SHARED_START + r.dynamic_shared : r.static_shared;
-  if (block.window) memset(block.window + SHARED_START, 0xff, shared_bytes);
-  grow(block.stacks, block.stacks_bytes, STACK_BYTES * (state.launch.fibres ? count : 1));
-  grow(block.locals, block.locals_bytes, local_bytes * count + 256);
-  if (state.stopped) return;
-  block.counts.assign((u64)blocks * count, 0);
-  block.warps.resize((count + WARP - 1) / WARP);
-  for (Warp& warp : block.warps) warp.alive = 0, warp.exchanges.clear();
-  block.threads.assign(count, Thread{});
-  for (u32 i = 0; i < count; i++) {
-    Thread& t = block.threads[i];
-    t.tid[0] = i % r.block[0], t.tid[1] = i / r.block[0] % r.block[1], t.tid[2] = i / r.block[0] / r.block[1];
-    t.ctaid[0] = (u32)(linear % r.grid[0]), t.ctaid[1] = (u32)(linear / r.grid[0] % r.grid[1]);
-    t.ctaid[2] = (u32)(linear / r.grid[0] / r.grid[1]);
-    t.linear = i, t.lane = i % WARP;
-    t.launch = &state.launch, t.block = &block;
-    t.shared = block.window, t.shared_bytes = shared_bytes, t.dynamic_shared = (u32)dynamic_start;
-    t.block_counts = blocks ? &block.counts[(u64)blocks * i] : nullptr;
-    t.local_low = t.local_top = block.locals + local_bytes * i;
-    t.local_end = t.local_low + local_bytes;
-    t.state = READY;
-    t.stack_low = block.stacks + (state.launch.fibres ? STACK_BYTES * i : 0);
-    if (state.launch.fibres) t.stack_pointer = fibre_prepare(t.stack_low, fibre_main);
-    block.warps[i / WARP].alive |= 1u << t.lane;
-  }
-  if (!state.launch.fibres) block.threads[0].stack_pointer = fibre_prepare(block.stacks, sequential_main);
-  if (r.check) checker_block(block);
-  if (r.count) counters_block();
 }
 
 // Lanes that wait for convergence at one activemask go on together.
@@ -244,9 +141,11 @@ void finish(Block& block) {
   if (state.request->count) counters_block_end(block);
 }
 
+std::deque<Block> pool;  // kept between launches: their stacks are warm
+
 void run_blocks() {
-  static std::deque<Block> pool;  // kept between launches: their stacks are warm
-  std::vector<u64> pending(state.request->blocks, state.request->blocks + state.request->blocks_count);
+  const Request& r = *state.request;
+  std::vector<u64> pending(r.blocks, r.blocks + (r.blocks ? r.blocks_count : 0));
   order(pending);
   std::vector<Block*> idle, resident;
   for (Block& block : pool) idle.push_back(&block);
@@ -256,13 +155,18 @@ void run_blocks() {
     Block* block = idle.back();
     idle.pop_back();
     resident.push_back(block);
-    make_block(*block, pending[next++]);
+    u64 linear = r.blocks ? pending[next] : r.order == BACKWARD ? r.blocks_count - 1 - next : next;
+    next++;
+    make_block(*block, linear);
+    // A kernel without loops looks at the clock here only.
+    state.launch.fuel -= (i64)count;
+    if (state.launch.fuel < 0) out_of_time();
   };
-  if (state.request->cooperative)
-    while (next < pending.size() && !state.stopped) start();
-  while (!state.stopped && (next < pending.size() || !resident.empty())) {
+  if (r.cooperative)
+    while (next < r.blocks_count && !state.stopped) start();
+  while (!state.stopped && (next < r.blocks_count || !resident.empty())) {
     bool room = (resident.size() + 1) * count <= RESIDENT_THREADS;
-    if (next < pending.size() && (resident.empty() || room)) start();
+    if (next < r.blocks_count && (resident.empty() || room)) start();
     for (size_t i = resident.size(); !state.stopped && i-- > 0;) {
       if (run_block(*resident[i]) == STALLED) continue;
       if (!state.stopped) finish(*resident[i]);
@@ -273,6 +177,11 @@ void run_blocks() {
 }
 
 }  // namespace
+
+void out_of_memory() {
+  state.status = NO_ADDRESS_SPACE;
+  state.stopped = true;
+}
 
 double now_s() {
   timespec now;
@@ -339,7 +248,9 @@ void rt_stack_overflow(Thread* t) {
 }
 
 void rt_trap(Thread* t, u32 line, const char* what) {
-  report(TRAPPED, t, line, 0, "%s", what);
+  (void)t;
+  state.reply->trap_line = line;
+  strncpy(state.reply->trap, what, sizeof state.reply->trap - 1);
   stop(TRAP);
 }
 
@@ -369,9 +280,16 @@ void optiml_launch(Request* request, Reply* reply) {
   for (u32 i = 0; i < optiml_module.site_count; i++) optiml_module.sites[i].limit = 0;
   if (request->check) checker_launch();
   if (request->count) counters_launch();
-  run_blocks();
-  async_forget();
+  if (!state.stopped) run_blocks();
   reply->status = state.status;
+}
+
+// Gives back what launches keep for the next one; the module is unloaded afterwards.
+void optiml_close() {
+  for (Block& block : pool) unmake_block(block);
+  pool.clear();
+  checker_close();
+  counters_close();
 }
 
 void optiml_place_module(u64 address) { *optiml_module.memory = address; }

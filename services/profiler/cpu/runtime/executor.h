@@ -7,8 +7,10 @@
 namespace optiml {
 
 enum ThreadState : u8 { READY, SPINNING, AT_BARRIER, AT_EXCHANGE, CONVERGING, THROTTLED, DONE };
-enum Status : u32 { OK, TIMED_OUT, DEADLOCK, FAULT, TRAP };
-enum FindingKind : u32 { RACE, OUT_OF_BOUNDS, MISALIGNED, UNINITIALISED, DIVERGENT_BARRIER, DEADLOCKED, TRAPPED };
+enum Status : u32 { OK, TIMED_OUT, DEADLOCK, FAULT, TRAP, NO_ADDRESS_SPACE };
+enum FindingKind : u32 { RACE, OUT_OF_BOUNDS, MISALIGNED, UNINITIALISED, DIVERGENT_BARRIER, DEADLOCKED };
+
+constexpr u32 BACKWARD = 1, SHUFFLED = 2;  // Request::order; 0 is forward
 
 constexpr u32 FINDINGS_MAX = 20;
 constexpr u32 BARRIERS = 16;
@@ -31,7 +33,7 @@ struct Request {
   u64 seed;
   const u8* params;
   u64 params_bytes;
-  const u64* blocks;  // linear indices
+  const u64* blocks;  // linear indices; null: all of the grid
   u64 blocks_count;
   double time_limit_s;
   u64 step_limit;
@@ -43,6 +45,8 @@ struct Request {
 };
 struct Reply {
   u32 status, findings_count;
+  u32 trap_line;
+  char trap[60];
   u64 blocks_run, threads_run;
   Finding findings[FINDINGS_MAX];
   u64* warp_blocks;    // entries of each basic block by warps
@@ -104,9 +108,15 @@ struct State {
 };
 extern State state;
 
+// Blocks.
+void make_block(Block& block, u64 linear);
+void unmake_block(Block& block);
+void thread_ended(Thread* t);
+
 // Scheduling.
 void suspend(Thread* t);  // back to the scheduler, whatever state the thread is in
 [[noreturn]] void stop(u32 status);
+void out_of_memory();       // ends the launch from the scheduler
 void barriers_recheck(Block& block);
 void warp_recheck(Block& block, u32 warp);
 double now_s();
@@ -120,22 +130,26 @@ void* fault(Thread* t, Site* site, u64 address, u32 kind);
 
 // Checker; time passes at each barrier and collective.
 void checker_launch();
+void checker_close();
 void checker_block(Block& block);
 void checker_barrier(Block& block, bool full, const std::vector<u32>& warps);
 void checker_warp(Block& block, u32 warp);
 void checker_access(Thread* t, Site* site, u64 address, u8* host, bool shared, const Allocation* allocation,
                     const void* value);
+// The write of an asynchronous copy may happen from here on.
+void checker_issue(Thread* t, Site* site, u64 address);
 // What a strong access does for the order of others.
 void checker_synchronise(Thread* t, Site* site, u8* host);
 
 // Counters.
 void counters_launch();
+void counters_close();
 void counters_block();
 void counters_access(Thread* t, Site* site, u64 address, bool shared);
 void counters_flush();
 void counters_block_end(Block& block);
 
-// Drops what a thread has not waited for.
-void async_forget();
+// Drops the copies that a thread has not waited for.
+void async_forget(Thread* t);
 
 }  // namespace optiml

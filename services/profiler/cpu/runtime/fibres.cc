@@ -32,8 +32,9 @@ optiml_switch:
 
 namespace optiml {
 
-void* fibre_prepare(u8* stack, void (*entry)()) {
-  u64* top = (u64*)(stack + STACK_BYTES - 64);
+void* fibre_prepare(u8* stack, u32 number, void (*entry)()) {
+  // Stacks that all begin at the same offset of a page would fight for the same sets of the caches.
+  u64* top = (u64*)(stack + STACK_BYTES - 64 - number % 61 * 320);
   *--top = 0;  // the return address of `entry`, which never returns; keeps the stack aligned as after a call
   *--top = (u64)entry;
   for (int i = 0; i < 6; i++) *--top = 0;

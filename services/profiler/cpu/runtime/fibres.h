@@ -4,10 +4,10 @@
 
 namespace optiml {
 
-constexpr u64 STACK_BYTES = 128 * 1024;
+constexpr u64 STACK_BYTES = 144 * 1024;
 
-// Prepares `stack` so that the first switch to the returned stack pointer calls `entry`.
-void* fibre_prepare(u8* stack, void (*entry)());
+// Prepares `stack`, that of thread `number`, so that the first switch to the returned stack pointer calls `entry`.
+void* fibre_prepare(u8* stack, u32 number, void (*entry)());
 
 }  // namespace optiml
 

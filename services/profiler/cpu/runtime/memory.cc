@@ -125,7 +125,9 @@ const Allocation* find_allocation(u64 address) {
   return address - a.base < a.bytes ? &a : nullptr;
 }
 
-void async_forget() { copies.clear(); }
+void async_forget(Thread* t) {
+  if (!copies.empty()) copies.erase(t);
+}
 
 }  // namespace optiml
 
@@ -185,6 +187,7 @@ void rt_local_fault(Thread* t, u64 a, u32 bytes, u32 line) {
 void rt_fence(Thread* t) { t->fences++; }
 
 void rt_async_copy(Thread* t, Site* from, Site* part, Site* to, u64 shared, u64 global, u32 filled, bool checked) {
+  if (checked && state.request->check) checker_issue(t, to, shared);
   copies[t].open.push_back(Copy{from, part, to, shared, global, filled, checked});
 }
 

@@ -291,3 +291,6 @@ extern "C" __global__ void generic_pointers(const int* x, int* y, int n) {
   const int* p = n % 3 == 0 ? x : n % 3 == 1 ? s : mine;
   y[threadIdx.x] = p[n % 3 == 2 ? threadIdx.x % 4 : 63 - threadIdx.x];
 }
+
+extern "C" __global__ void __launch_bounds__(64) bounded(int* y) { y[threadIdx.x] = 1; }
+extern "C" __global__ void idle() {}
