@@ -20,7 +20,17 @@ from pathlib import Path
 __all__ = ["Child", "Limits", "Outcome", "Step", "private_folder", "python_folders", "read_output", "run", "start"]
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom")
+_SYSTEM = (
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/bin",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/dev/urandom",
+    "/proc/cpuinfo",
+)
 _LAST_WORDS_SECONDS = 2.0  # between cutting the lifeline and killing the supervisor itself
 _SUPERVISOR = "import sys; sys.path.insert(0, {root!r}); from services.profiler.sandbox_child import main; main()"
 
