@@ -115,7 +115,7 @@ def _names(problem: problem_pb2.Problem) -> Violations:
     seen: set[str] = set()
     for kind in ("parameters", "arguments"):
         for item in getattr(problem, kind):
-            path = f"{kind}.{item.name}"
+            path = f"{kind}.{item.name[:64]}"
             if not _IDENTIFIER.match(item.name):
                 yield FieldViolation(path, f"{item.name[:40]!r} is not a C identifier")
             elif item.name in _RESERVED:
@@ -170,7 +170,9 @@ def _sizes(problem: problem_pb2.Problem) -> Violations:
             for name in sorted(names - given):
                 yield FieldViolation(f"{path}.{name}", "has no value")
             for name in sorted(given - names):
-                yield FieldViolation(f"{path}.{name}", f"is no parameter (known: {', '.join(sorted(names)) or 'none'})")
+                yield FieldViolation(
+                    f"{path}.{name[:64]}", f"is no parameter (known: {', '.join(sorted(names)) or 'none'})"
+                )
             if names == given:
                 yield from _one_size(problem, parameters_of(size), path)
 
@@ -227,7 +229,7 @@ def _every_size(problem: problem_pb2.Problem) -> list[problem_pb2.Size]:
 
 
 def _launch(launch: kernel_pb2.Launch, path: str, problem: problem_pb2.Problem, buffers: set[str]) -> Violations:
-    if not _KERNEL_NAME.match(launch.kernel):
+    if len(launch.kernel) > 512 or not _KERNEL_NAME.match(launch.kernel):
         yield FieldViolation(f"{path}.kernel", f"{launch.kernel[:60]!r} does not name a kernel")
     if len(launch.arguments) > MAX_ITEMS:
         yield FieldViolation(

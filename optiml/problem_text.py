@@ -95,7 +95,8 @@ def _argument(argument: problem_pb2.Argument) -> str:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    short = value.is_integer() and abs(value) < 1e15 and repr(value) != "-0.0"
+    return str(int(value)) if short else repr(value)
 
 
 def _draw(draw: problem_pb2.Draw) -> str:

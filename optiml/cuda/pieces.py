@@ -20,7 +20,7 @@ _DEFINE = re.compile(r"#\s*define\s+(\w+)")
 _STRIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 _SPACE_AND_COMMENTS = re.compile(rb"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _SEMICOLON = re.compile(rb"[ \t\r\n]*;")
-_REST_OF_LINE = re.compile(rb"[ \t]*(?://[^\n]*|/\*[^\n]*?\*/[ \t\r]*(?=\n))?")
+_REST_OF_LINE = re.compile(rb"[ \t]*(?://[^\r\n]*|/\*[^\n]*?\*/[ \t\r]*(?=\n))?")
 _CONTAINERS = {CursorKind.NAMESPACE, CursorKind.LINKAGE_SPEC, CursorKind.UNEXPOSED_DECL}
 
 
@@ -167,7 +167,8 @@ def _directives(data: bytes, spans: list[_Span]) -> list[_Span]:
         kind = {"include": "include", "define": "define"}.get(word, "condition")
         if kind == "define" and (define := _DEFINE.search(match.group().decode(errors="replace"))):
             names = frozenset({define.group(1)})
-        found.append(_Span(match.start(), match.end(), names, kind))
+        end = match.end() - match.group().endswith(b"\r")
+        found.append(_Span(match.start(), end, names, kind))
     return found
 
 

@@ -1,5 +1,6 @@
 """A source file and its problem file together: the problem and the kernel that services take."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -87,11 +88,20 @@ def _require_valid(
         violations = validate_kernel(kernel, problem) + list(_type_mismatches(imported, problem))
     if not violations:
         return
-    if file is not None:
-        violations = located(file, violations)
-    else:
-        violations = [FieldViolation(v.field, f"{imported.origin}: {v}") for v in violations]
-    raise InvalidArgumentError(violations[0].description, violations)
+    told = [_located(imported, file, violation) for violation in violations]
+    raise InvalidArgumentError(told[0].description, told)
+
+
+def _located(imported: Imported, file: ProblemFile | None, violation: FieldViolation) -> FieldViolation:
+    """Return a violation with the file and line that it is about."""
+    launch = re.match(r"kernel\.launches\[(\d+)\]", violation.field)
+    if launch and not (file and file.launches) and int(launch.group(1)) < len(imported.launches):
+        line = imported.launches[int(launch.group(1))].line
+        cure = "name arguments as the kernel does, or write a launch section in the problem file"
+        return FieldViolation(violation.field, f"{imported.origin}:{line}: {violation}; {cure}")
+    if file is None:
+        return FieldViolation(violation.field, f"{imported.origin}: {violation}")
+    return located(file, [violation])[0]
 
 
 def _type_mismatches(imported: Imported, problem: problem_pb2.Problem) -> Iterator[FieldViolation]:
