@@ -81,6 +81,8 @@ def _launch_edits(
     """Return the edits of all launches; surplus launches of the best kernel follow the last one."""
     if not sites:
         raise Unmapped("the file launches nothing")
+    if len(imported.launches) != len(imported.kernel.launches):
+        raise Unmapped("the problem file's launches are not those of the program")
     rounds = max(len(group) for group in sites)
     if any(len(group) != rounds for group in sites) and len(best.launches) != len(sites):
         raise Unmapped("the host repeats some launches and not others")
