@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from clang.cindex import Cursor
+from clang.cindex import Cursor, CursorKind
 
 from optiml import data_types
 from optiml.cuda.cursors import is_pointer
@@ -127,6 +127,9 @@ class Assembly:
         return found
 
     def _plan(self, launch: HostLaunch, fixed: dict[str, int]) -> None:
+        if launch.function.kind == CursorKind.FUNCTION_TEMPLATE:
+            why = f"{launch.kernel!r} depends on template parameters of the host"
+            self.miss("launch", launch.line, why, "write a launch section that names them, as in relu<float>")
         plan = self.result.kernel.launches.add(
             kernel=kernel_name(launch.function, launch.kernel), cooperative=launch.cooperative
         )
@@ -177,6 +180,8 @@ class Assembly:
             value = substituted(expression(self.host, argument), fixed)
             text = to_text(value)
         except Unknown as unknown:
+            if not data_types.is_float(data_type):
+                return kernel_pb2.Scalar(data_type=data_type, expression=self._outside(parameter, launch, unknown))
             name = self._drawn_scalar(parameter.spelling, data_type, 1.0)
             self.miss(f"arguments.{name}.draw", launch.line, str(unknown), "write uniform(0.5, 1.5), or a constant")
             return kernel_pb2.Scalar(data_type=data_type, expression=name)
@@ -186,6 +191,15 @@ class Assembly:
             )
         self._use(value)
         return kernel_pb2.Scalar(data_type=data_type, expression=text)
+
+    def _outside(self, parameter: Cursor, launch: HostLaunch, unknown: Unknown) -> str:
+        """Return the problem's parameter for an integer that the file does not tell."""
+        name = safe_name(parameter.spelling)
+        while name in self.host.values or name in self.names.values():
+            name += "_"
+        self.host.outside.setdefault(name, (launch.line, str(unknown)))
+        self.sizes.add(name)
+        return name
 
     def _drawn_scalar(self, wanted: str, data_type: data_types.DataType, value: float) -> str:
         """Return the name of a scalar argument that is drawn around the file's value, so that it cannot be left out."""

@@ -166,7 +166,10 @@ def _member(host: Host, cursor: Cursor, bound: Bound, depth: int) -> Expression:
         return dim3_extents(host, variable, bound, depth)["xyz".index(cursor.spelling)]
     passed = host.calls.get(variable.hash, [])
     if variable.kind == CursorKind.PARM_DECL and len(passed) == 1:
-        variable = unwrapped(passed[0]).referenced
+        value = unwrapped(passed[0])
+        while value.kind == CursorKind.CALL_EXPR and len(copied := list(value.get_arguments())) == 1:
+            value = unwrapped(copied[0])  # a struct is passed as a copy
+        variable = value.referenced
     if variable is not None and variable.kind == CursorKind.VAR_DECL:
         return _field(host, variable, cursor, bound, depth)
     raise _unknown(host, cursor)

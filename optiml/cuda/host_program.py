@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from clang import cindex
 from clang.cindex import Cursor, CursorKind, TypeKind
 
 from optiml.cuda.cursors import initial_of, is_pointer, unwrapped
@@ -196,7 +197,7 @@ def _launch(host: Host, call: Cursor) -> HostLaunch | None:
         ),
         None,
     )
-    function = callee.referenced if callee is not None else None
+    function = _launched(callee) if callee is not None else None
     if callee is None or function is None:
         return None
     text = host.parsed.source(call).partition("<<<")[0].strip()
@@ -205,6 +206,18 @@ def _launch(host: Host, call: Cursor) -> HostLaunch | None:
     configuration = [c for c in children[1].get_children() if c.kind.is_expression()][1:]
     _configure(host, launch, configuration[0], configuration[1], configuration[2:])
     return launch
+
+
+def _launched(callee: Cursor) -> Cursor | None:
+    """Return the function that a launch names: itself, a template that depends on others, or through a variable."""
+    if callee.kind == CursorKind.OVERLOADED_DECL_REF:
+        declared = cindex.conf.lib.clang_getOverloadedDecl(callee, 0)
+        return declared if declared is not None and declared.kind in FUNCTIONS else None
+    function = callee.referenced
+    if function is not None and function.kind == CursorKind.VAR_DECL and (initial := initial_of(function)) is not None:
+        below = [c for c in initial.walk_preorder() if c.kind == CursorKind.DECL_REF_EXPR]
+        return below[0].referenced if below else None
+    return function
 
 
 def _runtime_launch(host: Host, call: Cursor, given: list[Cursor]) -> HostLaunch | None:

@@ -4,11 +4,13 @@ import ast
 import re
 from collections.abc import Iterator
 
+from clang import cindex
 from clang.cindex import Cursor, CursorKind
 
 from optiml.cuda.cursors import INTEGERS, constant_value, initial_of, unwrapped
 from optiml.cuda.expression_algebra import substituted
 from optiml.cuda.host import Host, safe_name
+from optiml.cuda.kernel_functions import parameters_of
 from optiml.cuda.parse import Parsed, binary_operator, unary_operator
 from optiml.cuda.pieces import FUNCTIONS, Piece, is_global, words_of
 from optiml.expressions import evaluate_integer
@@ -122,7 +124,13 @@ def _note_call(host: Host, call: Cursor) -> None:
         return
     if function.location.file.name != host.parsed.unit.spelling:
         return
-    for parameter, argument in zip(function.get_arguments(), call.get_arguments(), strict=False):
+    pattern = cindex.conf.lib.clang_getSpecializedCursorTemplate(function)
+    for declared in (function, pattern) if pattern is not None else (function,):
+        _note_passed(host, parameters_of(declared), list(call.get_arguments()))
+
+
+def _note_passed(host: Host, parameters: list[Cursor], arguments: list[Cursor]) -> None:
+    for parameter, argument in zip(parameters, arguments, strict=False):
         known = host.calls.setdefault(parameter.hash, [])
         if host.parsed.source(argument) not in {host.parsed.source(other) for other in known}:
             known.append(argument)
@@ -136,9 +144,9 @@ def _note_parameter(host: Host, variable: Cursor, device: frozenset[str]) -> Non
     changes = host.changes.get((variable.hash, ""), [])
     inside = [c for c in changes if not _FROM_OUTSIDE.search(host.parsed.source(c))]
     initial = initial_of(variable)
-    value = _starting_constant(host, initial) if initial is not None else None
+    value = _starting_constant(host, initial, device) if initial is not None else None
     if initial is None and len(inside) == 1 and inside[0].kind.is_expression():
-        value = _starting_constant(host, inside[0])
+        value = _starting_constant(host, inside[0], device)
         inside = []
     if value is not None and not inside:
         name = safe_name(variable.spelling)
@@ -149,11 +157,12 @@ def _note_parameter(host: Host, variable: Cursor, device: frozenset[str]) -> Non
         host.places[name] = parent.spelling if parent.kind in FUNCTIONS else ""
 
 
-def _starting_constant(host: Host, value: Cursor) -> int | None:
+def _starting_constant(host: Host, value: Cursor, device: frozenset[str]) -> int | None:
     """Return the positive integer that a variable starts from, be it the default of `argc > 1 ? … : 1024`."""
     below = unwrapped(value)
-    if words_of(host.parsed.source(below)) & host.macros.keys() and below.kind != CursorKind.CONDITIONAL_OPERATOR:
-        return None  # computed from parameters
+    words = words_of(host.parsed.source(below))
+    if below.kind != CursorKind.CONDITIONAL_OPERATOR and ("sizeof" in words or words & (host.macros.keys() | device)):
+        return None  # computed from parameters or fixed numbers
     if below.kind == CursorKind.CONDITIONAL_OPERATOR:
         branches = list(below.get_children())[1:]
         constants = [v for v in map(constant_value, branches) if isinstance(v, int)]

@@ -48,6 +48,9 @@ def _qualified(function: Cursor) -> str:
 
 def parameters_of(function: Cursor) -> list[Cursor]:
     """Return the parameters of a function or function template."""
+    definition = function.get_definition()  # a declaration may leave out names
+    if definition is not None and definition.kind == function.kind:
+        function = definition
     return list(function.get_arguments()) or [c for c in function.get_children() if c.kind == CursorKind.PARM_DECL]
 
 

@@ -133,7 +133,7 @@ def _merged(spans: list[_Span]) -> list[_Span]:
         if result and span.start < result[-1].end and span.kind not in {"open", "close"}:
             last = result[-1]
             kind = last.kind if last.kind != "data" else span.kind
-            result[-1] = _Span(last.start, max(last.end, span.end), last.names | span.names, kind)
+            result[-1] = _Span(min(last.start, span.start), max(last.end, span.end), last.names | span.names, kind)
         else:
             result.append(span)
     return result

@@ -334,3 +334,31 @@ torch::Tensor run(torch::Tensor x) {{
     assert list(imported.kernel.launches[0].grid) == ["ceil_div(n, 256)"]
     assert "torch" not in imported.kernel.source
     assert {m.field for m in imported.missing} == {"arguments.a.shape", "arguments.c.shape", "sizes.time[0].n"}
+
+
+def test_a_byte_count_of_fixed_numbers_is_no_parameter() -> None:
+    kernel = ADD.replace("i < n", "i < N")
+    body = "int size = N * N * sizeof(float); float *a, *c; cudaMalloc(&a, size); cudaMalloc(&c, size);"
+    imported = _program(f"{body} add<<<N, N>>>(a, c, N);", kernel, "#define N 512\n")
+    assert list(imported.problem.parameters) == []
+    assert list(_argument(imported, "a").shape) == ["262144"]
+
+
+def test_a_struct_that_is_passed_to_a_wrapper_is_followed() -> None:
+    head = "struct Options { int n = 4096; };\n" + ADD
+    head += "void run(float* x, float* y, Options o) { add<<<(o.n + 63) / 64, 64>>>(x, y, o.n); }\n"
+    imported = _program(
+        "Options o; float *a, *c; cudaMalloc(&a, o.n * 4); cudaMalloc(&c, o.n * 4); run(a, c, o);", head
+    )
+    assert imported.missing == []
+    assert imported.problem.time[0].parameters == {"n": 4096}
+
+
+def test_a_launch_through_a_variable_is_followed() -> None:
+    imported = _program(f"int n = 64; {_buffers('n')} auto run = add; run<<<1, n>>>(a, c, n);")
+    assert imported.kernel.launches[0].kernel == "add"
+
+
+def test_an_integer_that_changes_becomes_a_parameter_without_value() -> None:
+    imported = _program(f"int n = 64; {_buffers('n')} for (int k = 1; k < n; k *= 2) add<<<1, n>>>(a, c, k);")
+    assert [m.field for m in imported.missing] == ["sizes.time[0].n_"]
