@@ -137,7 +137,8 @@ def test_host_code_that_the_parser_cannot_read_is_left_out() -> None:
 
 def test_a_typedef_of_a_nameless_struct_stays_whole(compile_device_code: Compile) -> None:
     source = _device(
-        "#include <cstdio>\ntypedef struct { int width; float* elements; } Matrix;\n__global__ void f(const Matrix, int);\n"
+        "#include <cstdio>\ntypedef struct { int width; float* elements; } Matrix;\n"
+        "__global__ void f(const Matrix, int);\n"
         "int main() {}\n__global__ void f(const Matrix A, int n) { A.elements[n] = A.width; }\n"
     )
     assert source.startswith("typedef struct {")
