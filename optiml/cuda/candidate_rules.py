@@ -29,6 +29,7 @@ _LEXED = re.compile(
     re.DOTALL,
 )
 _SPLICE = re.compile(r"\\[ \t]*\r?\n")
+_MANY_SPLICES = re.compile(r"(?:\\[ \t]*\r?\n[ \t]*){300}")  # thousands of them make the parser overflow its stack
 _SPLICED_WORD = re.compile(r"\w\\[ \t]*\r?\n\w")
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w*)([^\n]*)", re.MULTILINE)
 _DIRECTIVES = {
@@ -78,6 +79,8 @@ def host_code_violations(source: str, parsed: Parsed) -> list[str]:
 def _text_violations(source: str) -> Iterator[tuple[int, str]]:
     if match := _SPLICED_WORD.search(source):
         yield _line(source, match.start()), "a word is split by a backslash at the end of a line"
+    if match := _MANY_SPLICES.search(source):
+        yield _line(source, match.start()), "hundreds of lines are spliced; write them out"
     # A spliced line end becomes a vertical tab: white space that keeps line numbers right when counted.
     text = _SPLICE.sub(" \v", source)
     strings: list[str] = []

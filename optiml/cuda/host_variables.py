@@ -20,6 +20,7 @@ __all__ = ["host_of"]
 _DEFINE = re.compile(r"#[ \t]*define[ \t]+(\w+)[ \t]+(.+)")
 _SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
 _INTEGER = re.compile(r"[\s()\dxa-fA-F+*<-]+\Z")  # what the value of a size macro is made of
+_MAX_BODY = 512  # of a macro written out: those that double each other would grow without end
 _FROM_OUTSIDE = re.compile(r"\b(argv|getenv|ato(i|l|ll|f)|sto(i|l|ul|ll|ull)|strto\w+|sscanf|scanf|cin)\b")
 
 
@@ -53,6 +54,8 @@ def _note_macros(host: Host, cut: list[Piece], device: frozenset[str]) -> None:
         name, body = match.group(1), re.sub(r"//.*|/\*.*?\*/", "", match.group(2)).strip()
         known = words_of(body) & host.macros.keys()
         body = re.sub(r"[A-Za-z_]\w*", lambda m: _in_parentheses(host, m.group()), _SUFFIX.sub(r"\1", body))
+        if len(body) > _MAX_BODY:
+            continue
         try:
             value = substituted(ast.parse(body, mode="eval").body, {})
             number = evaluate_integer(ast.unparse(value), host.values)

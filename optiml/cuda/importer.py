@@ -31,6 +31,7 @@ __all__ = ["Imported", "Missing", "import_file"]
 
 _MAX_BYTES = 4 << 20
 _SYNTAX = re.compile(r"expected|extraneous|unterminated|missing|invalid (?:token|suffix|digit)|stray|unbalanced")
+_MANY_SPLICES = re.compile(r"(?:\\[ \t]*\r?\n[ \t]*){300}")  # thousands of them make the parser overflow its stack
 _LIBRARIES = re.compile(r"\b((?:cublas|cudnn|cufft|cusparse|cusolver|curand|nccl)[A-Z]\w*|thrust::\w+)\s*[(<]")
 
 
@@ -83,6 +84,9 @@ def _require_text(text: str, origin: str) -> None:
         )
     if "\0" in text:
         raise InvalidArgumentError(f"{origin}: is not text; give a CUDA source file (.cu)")
+    if match := _MANY_SPLICES.search(text):
+        line = text.count("\n", 0, match.start()) + 1
+        raise InvalidArgumentError(f"{origin}:{line}: hundreds of lines that only end in a backslash; remove them")
     if not text.strip():
         raise InvalidArgumentError(f"{origin}: is empty; give a CUDA source file with a __global__ kernel")
 

@@ -22,6 +22,7 @@ BAD = {
     "space only": (" \n\t\n", r"^a\.cu: is empty"),
     "binary": ("\x7fELF\0\0\0", r"^a\.cu: is not text; give a CUDA source file"),
     "ten megabytes": ("int x;\n" * 1_500_000, r"^a\.cu: has 10500000 characters, .* put the kernel"),
+    "endless spliced lines": ("int x;\n" + "\\\n" * 100_000, r"^a\.cu:2: hundreds of lines"),
     "no kernel": ("int main() { return 0; }\n", r"^a\.cu: no kernel in it; OptiML optimises __global__"),
     "host library": ('#include <cstdio>\nvoid f() { puts("__global__"); }\n', r"^a\.cu: no kernel in it"),
     "python": ("import torch\ndef f(x):\n    return x\n", r"^a\.cu:1: .*; this is not CUDA"),
