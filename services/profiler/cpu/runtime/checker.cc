@@ -182,12 +182,21 @@ void checker_block(Block& block) {
   clock.now = clock.full = 1;
   clock.seen.assign(block.warps.size() * block.warps.size(), 0);
   clock.acquired.clear();
+  memset(clock.arrived, 0, sizeof clock.arrived);
   u64 bytes = block.threads[0].shared_bytes;
   clock.cells.resize(std::max<u64>(clock.cells.size(), bytes / 4 + 1));
   clock.written.assign(bytes / 8 + 1, 0);
 }
 
-void checker_barrier(Block& block, bool full, const std::vector<u32>& warps) {
+void checker_arrive(Block& block, u32 id, u32 warp) {
+  CheckerBlock& clock = *block.checker;
+  u32 n = (u32)block.warps.size();
+  u32* known = clock.arrived[id];
+  for (u32 other = 0; other < n; other++) known[other] = std::max(known[other], clock.seen[warp * n + other]);
+  known[warp] = ++clock.now;
+}
+
+void checker_barrier(Block& block, u32 id, bool full, const std::vector<u32>& warps) {
   CheckerBlock& clock = *block.checker;
   u32 n = (u32)block.warps.size();
   clock.now++;
@@ -195,11 +204,10 @@ void checker_barrier(Block& block, bool full, const std::vector<u32>& warps) {
     clock.full = clock.now;
     return;
   }
-  for (u32 column = 0; column < n; column++) {
-    u32 latest = 0;
-    for (u32 w : warps) latest = std::max(latest, w == column ? clock.now : clock.seen[w * n + column]);
-    for (u32 w : warps) clock.seen[w * n + column] = latest;
-  }
+  for (u32 w : warps)
+    for (u32 other = 0; other < n; other++)
+      clock.seen[w * n + other] = std::max(clock.seen[w * n + other], clock.arrived[id][other]);
+  memset(clock.arrived[id], 0, sizeof clock.arrived[id]);
 }
 
 void checker_warp(Block& block, u32 warp) {

@@ -32,6 +32,7 @@ typedef std::unordered_map<u32, Known> Knowledge;  // by block serial
 struct CheckerBlock {
   u32 now, full;          // time, and that of the last barrier of the whole block
   std::vector<u32> seen;  // [warp][warp]: up to when
+  u32 arrived[BARRIERS][WARP];  // what those that arrived at a barrier with a count know of each warp
   Knowledge acquired;
   std::vector<Cell> cells;  // of shared memory; those of earlier blocks are told by their serial
   std::vector<u8> written;

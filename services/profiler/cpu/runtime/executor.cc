@@ -98,7 +98,8 @@ void deadlock(Block& block) {
 bool out_of_time() {
   state.launch.fuel = FUEL;
   state.steps += FUEL;
-  if (now_s() <= state.deadline && (!state.request->step_limit || state.steps <= state.request->step_limit)) return false;
+  u64 limit = state.request->step_limit;
+  if (now_s() <= state.deadline && (limit == 0 || state.steps <= limit)) return false;
   state.status = TIMED_OUT;
   state.stopped = true;
   return true;

@@ -132,7 +132,8 @@ void* fault(Thread* t, Site* site, u64 address, u32 kind);
 void checker_launch();
 void checker_close();
 void checker_block(Block& block);
-void checker_barrier(Block& block, bool full, const std::vector<u32>& warps);
+void checker_arrive(Block& block, u32 id, u32 warp);  // at a barrier with a count
+void checker_barrier(Block& block, u32 id, bool full, const std::vector<u32>& warps);
 void checker_warp(Block& block, u32 warp);
 void checker_access(Thread* t, Site* site, u64 address, u8* host, bool shared, const Allocation* allocation,
                     const void* value);

@@ -100,7 +100,8 @@ template <u32 R> OP float fma_directed(float a, float b, float c) {
   if (!(__builtin_fabs(s) < __builtin_inf()) || s == 0) return rt_rounded_f32('f', R, a, b, c);
   double bb = s - p, error = (p - (s - bb)) + (d - bb);
   float f = (float)s;
-  if (!(__builtin_fabsf(f) < __builtin_inff()) || __builtin_fabsf(f) < 0x1p-125f) return rt_rounded_f32('f', R, a, b, c);
+  float magnitude = __builtin_fabsf(f);
+  if (!(magnitude < __builtin_inff()) || magnitude < 0x1p-125f) return rt_rounded_f32('f', R, a, b, c);
   bool above = (double)f > s || ((double)f == s && error < 0);  // f exceeds the exact sum
   bool below = (double)f < s || ((double)f == s && error > 0);
   u32 u = bits<u32>(f);

@@ -20,8 +20,9 @@ u32 exited_beside_waiters(Block& block, u32 id) {
 bool complete(Block& block, u32 id) {
   Barrier& b = block.barriers[id];
   if (b.arrived == 0) return false;
-  // The hardware counts warps: lanes that are gone or do not exist count where their warp waits.
-  if (b.count == 0 || b.count >= block.threads.size()) return b.arrived >= block.alive;
+  // Without a count the barrier waits for all threads that have not returned. With one it waits for just so many; the
+  // hardware counts warps, so lanes that are gone or do not exist count where their warp waits.
+  if (b.count == 0) return b.arrived >= block.alive;
   return b.arrived >= b.count || b.arrived + exited_beside_waiters(block, id) >= b.count;
 }
 
@@ -39,23 +40,24 @@ void release(Block& block, u32 id) {
   if (b.mixed)
     report(DIVERGENT_BARRIER, one, b.line, b.other_line, "threads of one block wait at different barriers");
   u32 gone = (u32)block.threads.size() - block.alive;
-  bool full = b.count == 0 || b.count >= block.threads.size();
-  if (full && gone && state.request->check)
+  if (b.count == 0 && gone && state.request->check)
     report(DIVERGENT_BARRIER, one, b.line, 0, "%u threads of the block had returned before the barrier", gone);
-  if (state.request->check) checker_barrier(block, full, warps);
+  if (state.request->check) checker_barrier(block, id, b.count == 0, warps);
   b = Barrier{};
   state.progressed = true;
 }
 
-void arrive(Block& block, u32 id, u32 site, u32 line, u32 count, u32 predicate) {
+void arrive(Thread* t, u32 id, u32 site, u32 line, u32 count, u32 predicate) {
+  Block& block = *t->block;
   Barrier& b = block.barriers[id];
   if (b.arrived == 0) {
     b.site = site, b.line = line, b.count = count, b.all = 1;
-  } else if (b.site != site && (count == 0 || count >= block.threads.size()) && !b.mixed) {
+  } else if (b.site != site && count == 0 && !b.mixed) {  // with a count, roles of a pipeline meet from several places
     b.mixed = true, b.other_line = line;
   }
   b.arrived++;
   b.popc += predicate, b.all &= predicate, b.any |= predicate;
+  if (count != 0 && state.request->check) checker_arrive(block, id, t->linear / WARP);
 }
 
 void finish_exchange(Block& block, u32 warp, Exchange& e) {
@@ -93,7 +95,7 @@ u32 rt_barrier(Thread* t, u32 site, u32 line, u32 id, u32 count, u32 reduction, 
   Block& block = *t->block;
   if (UNLIKELY(--state.launch.fuel < 0)) rt_tick(t);
   t->state = AT_BARRIER, t->barrier_id = id, t->wait_site = site, t->wait_line = line, t->result = reduction;
-  arrive(block, id, site, line, count, predicate);
+  arrive(t, id, site, line, count, predicate);
   if (complete(block, id)) release(block, id);
   if (t->state != READY) suspend(t);
   return t->result;
@@ -101,7 +103,7 @@ u32 rt_barrier(Thread* t, u32 site, u32 line, u32 id, u32 count, u32 reduction, 
 
 void rt_barrier_arrive(Thread* t, u32 site, u32 line, u32 id, u32 count) {
   if (id >= BARRIERS) rt_trap(t, line, "barrier number above 15");
-  arrive(*t->block, id, site, line, count, 0);
+  arrive(t, id, site, line, count, 0);
   if (complete(*t->block, id)) release(*t->block, id);
 }
 

@@ -38,7 +38,8 @@ extern "C" __global__ void relu4(const float4* x, float4* y, int n4) {
   y[i] = make_float4(fmaxf(v.x, 0), fmaxf(v.y, 0), fmaxf(v.z, 0), fmaxf(v.w, 0));
 }
 
-extern "C" __global__ void maxpool3d(const float* x, float* y, int depth, int height, int width, int window, int stride) {
+extern "C" __global__ void maxpool3d(const float* x, float* y, int depth, int height, int width, int window,
+                                     int stride) {
   int od = (depth - window) / stride + 1, oh = (height - window) / stride + 1, ow = (width - window) / stride + 1;
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= od * oh * ow) return;

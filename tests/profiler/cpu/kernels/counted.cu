@@ -38,6 +38,12 @@ __device__ void shared_pattern(T* x, int stride, int keep, bool store) {
   if (store) s[(threadIdx.x & keep) * stride] = x[threadIdx.x];
   else v = s[(threadIdx.x & keep) * stride], x[threadIdx.x] = v;
 }
-extern "C" __global__ void pattern_4(float* x, int stride, int keep, bool store) { shared_pattern(x, stride, keep, store); }
-extern "C" __global__ void pattern_8(float2* x, int stride, int keep, bool store) { shared_pattern(x, stride, keep, store); }
-extern "C" __global__ void pattern_16(float4* x, int stride, int keep, bool store) { shared_pattern(x, stride, keep, store); }
+extern "C" __global__ void pattern_4(float* x, int stride, int keep, bool store) {
+  shared_pattern(x, stride, keep, store);
+}
+extern "C" __global__ void pattern_8(float2* x, int stride, int keep, bool store) {
+  shared_pattern(x, stride, keep, store);
+}
+extern "C" __global__ void pattern_16(float4* x, int stride, int keep, bool store) {
+  shared_pattern(x, stride, keep, store);
+}
