@@ -22,7 +22,7 @@ NAMES = (
 def optimize(name: str, device: str, rounds: int, out: Path) -> dict[str, Any]:
     """Run the client on one example and return its JSON object, or what went wrong."""
     command = [
-        sys.executable, "-m", "optimlctl.main", "optimize", str(ROOT / "examples" / f"{name}.cu"),
+        sys.executable, "-m", "optimlctl.main", "optimize", f"examples/{name}.cu",
         "--device", device, "--rounds", str(rounds), "--out", str(out / name), "--json",
     ]  # fmt: skip
     started = time.monotonic()
@@ -56,6 +56,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "examples")
     parser.add_argument("names", nargs="*", default=[])
     arguments = parser.parse_args()
+    arguments.out = arguments.out.resolve()
     arguments.out.mkdir(parents=True, exist_ok=True)
     lines = [
         "| example | baseline ms | best ms | speedup [95 %] | provenance | evaluations | seconds | kept edits |",

@@ -86,7 +86,7 @@ def draft(file: Path, kernel: str) -> Draft:
 
 def _told(missing: Missing) -> str:
     where = f" (line {missing.line})" if missing.line else ""
-    return f"{missing.field}{where}: {missing.why}; write {missing.hint}"
+    return f"{missing.field}{where}: {missing.why}; {missing.hint}"
 
 
 def export(best: kernel_pb2.Kernel, baseline: kernel_pb2.Kernel, handed_in: Submission | None) -> exporter.Export:
