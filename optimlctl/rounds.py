@@ -65,6 +65,7 @@ def outcome(ended: Round) -> str:
     if evaluated.kept:
         return f"kept, {over_parent}"
     if evaluated.judgement.veto:
-        return f"vetoed ({evaluated.judgement.words}), {over_parent}"
+        why = evaluated.judgement.words.rpartition("Veto: ")[2].rstrip(".")  # the rest tells what the table tells
+        return f"vetoed ({why}), {over_parent}"
     slower = evaluated.against_parent.speedup <= 1
     return f"{'not faster' if slower else 'not faster beyond noise'}, {over_parent}"

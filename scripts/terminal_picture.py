@@ -3,6 +3,7 @@
 Usage: python scripts/terminal_picture.py OUT.svg TITLE COMMAND...
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,8 @@ def picture(out: Path, title: str, command: list[str]) -> None:
     console = Console(record=True, width=118, file=sys.stderr)
     console.print(Text(f"$ {title}", style="bold"))
     console.print(Text(done.stdout.rstrip()))
-    console.save_svg(str(out), title="optimlctl")
+    svg = console.export_svg(title="optimlctl")
+    out.write_text(re.sub(r"@font-face\s*\{[^}]*\}", "", svg))  # fonts from the network: the reader's own will do
 
 
 if __name__ == "__main__":
