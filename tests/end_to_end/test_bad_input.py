@@ -62,7 +62,7 @@ def test_a_kernel_that_the_file_does_not_have_is_told(tmp_path: Path) -> None:
 
 
 def test_a_missing_header_is_told_with_its_line(tmp_path: Path) -> None:
-    told = _told(tmp_path, '#include "nowhere.cuh"\n' + RELU, PROBLEM)
+    told = _told(tmp_path, '#include "nowhere.cuh"\n' + RELU.replace("X[i] > 0.0f", "X[i] > LIMIT"), PROBLEM)
     assert "nowhere.cuh" in told
     assert "k.cu:1" in told
 

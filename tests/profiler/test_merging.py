@@ -3,7 +3,8 @@
 import pytest
 
 from services.profiler.cpu.merging import FOLLOWER, merged_loads
-from services.profiler.cpu.ptx import Instruction, parse
+from services.profiler.cpu.parser import parse
+from services.profiler.cpu.ptx import Instruction
 
 HEAD = """.version 9.0
 .target sm_90

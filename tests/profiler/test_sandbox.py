@@ -26,7 +26,7 @@ async def _shell(command: str, limits: Limits = LIMITS) -> sandbox.Outcome:
 def _alive(process: int) -> bool:
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it may end between open and read
         return False
     return state != "Z"
 
