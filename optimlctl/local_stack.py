@@ -95,7 +95,7 @@ def _module(name: str) -> Any:
 
 
 def _short_folder() -> str | None:
-    # The path of a Unix socket has at most 107 bytes, and a session's temporary folder can be deep.
+    # The path of a Unix socket has at most 107 bytes, and temporary folders can be deep.
     return "/tmp" if len(os.fsencode(tempfile.gettempdir())) > 60 else None  # noqa: S108 - a private folder in it
 
 

@@ -20,6 +20,6 @@ fi
   echo "cannot create a virtual environment: sudo apt-get install python3-venv" >&2; exit 1; }
 
 extras=dev
-command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] || extras=dev,nvcc
+nvcc --version >/dev/null 2>&1 || /usr/local/cuda/bin/nvcc --version >/dev/null 2>&1 || extras=dev,nvcc
 command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1 && extras=$extras,cuda
 "$venv/bin/pip" install -q --disable-pip-version-check -e ".[$extras]"

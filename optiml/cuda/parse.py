@@ -27,6 +27,8 @@ __all__ = [
 _INCLUDE = Path(__file__).parent / "include"
 _ARGUMENTS = (
     "-x", "cuda", "-std=c++17", "--cuda-host-only", "-nocudainc", "-nocudalib", "-Wno-unknown-cuda-version",
+    # Without a toolkit on the machine clang assumes CUDA 7, whose launches were other calls.
+    "-Xclang", "-target-sdk-version=12.3",
     "-ferror-limit=0", f"-I{_INCLUDE}", "-include", str(_INCLUDE / "optiml_cuda_names.h"),
 )  # fmt: skip
 
