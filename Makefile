@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
+# Tests call nvcc as a person would; where it came from PyPI it is in the virtual environment's own folders.
+WITH_NVCC = PATH="$$PATH:$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nvidia/cu13/bin)"
 
 .PHONY: demo test check lint format protos clean
 
@@ -10,10 +12,10 @@ demo: $(VENV)/.installed
 	$(BIN)/python scripts/demo.py --out demo-out
 
 test: $(VENV)/.installed
-	$(BIN)/pytest -n $(JOBS) --dist worksteal
+	$(WITH_NVCC) $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 check: $(VENV)/.installed  ## the fast tests, under a minute
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
+	$(WITH_NVCC) $(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

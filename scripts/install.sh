@@ -8,13 +8,14 @@ python=${PYTHON:-python3}
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
   echo "OptiML needs Python 3.11 or newer; $python is $("$python" --version). Set PYTHON=..." >&2; exit 1; }
 
-if ! command -v g++ >/dev/null; then  # nvcc and the CPU executor both need a C++ compiler
+for tool in g++ patch; do  # nvcc and the CPU executor need a C++ compiler; patches are tested with the real patch
+  command -v "$tool" >/dev/null && continue
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends g++
+    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$tool"
   else
-    echo "OptiML needs a C++ compiler: sudo apt-get install g++" >&2; exit 1
+    echo "OptiML needs $tool: sudo apt-get install $tool" >&2; exit 1
   fi
-fi
+done
 
 "$python" -m venv "$venv" || {
   echo "cannot create a virtual environment: sudo apt-get install python3-venv" >&2; exit 1; }

@@ -15,7 +15,7 @@ Compile = Callable[[str], None]
 @pytest.fixture
 def compile_program(tmp_path: Path) -> Compile:
     """Compile a whole program with plain nvcc; fail with its words."""
-    return lambda source: _nvcc(tmp_path, source, ["-o", str(tmp_path / "program")])
+    return lambda source: _nvcc(tmp_path, source, ["-c", "-o", str(tmp_path / "program.o")])
 
 
 @pytest.fixture
