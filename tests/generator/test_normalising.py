@@ -112,3 +112,9 @@ def test_the_overload_that_is_called_is_put_in_place() -> None:
         "__global__ void f(const double* x, double* y, int n) { y[0] = at(x, n); }\n"
     )
     assert "y[0] = x[n];" in plainer(_kernel(source)).source
+
+
+def test_macros_that_double_each_other_are_not_written_out() -> None:
+    macros = "#define M0(x) x\n" + "".join(f"#define M{n}(x) (M{n - 1}(x) + M{n - 1}(x))\n" for n in range(1, 12))
+    source = f"{macros}__global__ void f(float* y) {{ y[0] = M11(y[1]); }}\n"
+    assert len(plainer(_kernel(source)).source) < 4 * len(source) + 4096

@@ -19,6 +19,8 @@ from services.generator.rewriting.syntax import decoded, encoded
 __all__ = ["plainer"]
 
 _MAX_ROUNDS = 8  # of macros in macros and calls in calls
+_MOST_GROWTH = 4
+_MARGIN = 4096  # characters; macros that double each other stop here
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([\w\s,]*)\)[ \t]*((?:\\\r?\n|[^\n])*)", re.MULTILINE)
 _DEFINED = re.compile(r"^[ \t]*#[ \t]*(?:define|undef)[ \t]+(\w+)", re.MULTILINE)
 _ALONE = re.compile(r"[\w.]+$")
@@ -40,7 +42,7 @@ def plainer(kernel: kernel_pb2.Kernel) -> kernel_pb2.Kernel:
     for step in (_expanded, _inlined):
         for _ in range(_MAX_ROUNDS):
             source = step(parse_cuda(result.source))
-            if source == result.source:
+            if source == result.source or len(source) > _MOST_GROWTH * len(kernel.source) + _MARGIN:
                 break
             result.source = source
     if result.source == kernel.source or len(parse_cuda(result.source).diagnostics) > errors:
