@@ -16,6 +16,7 @@ from services.generator.rewriting.accesses import (
     expressions_of,
     require_no_side_effects,
 )
+from services.generator.rewriting.combining import WARP, combining_function
 from services.generator.rewriting.context import Context, Replacement, apply, indentation, statement_end
 from services.generator.rewriting.expressions import NotApplicable, coefficient
 from services.generator.rewriting.positions import require_coordinates_only
@@ -39,15 +40,8 @@ from services.generator.rewriting.threads import Coordinate
 __all__ = ["propose"]
 
 NAME = "warp_reduce_rows"
-_WARP = 32
 _REDUCIBLE = {"float", "double", "int", "unsigned int", "long", "unsigned long", "long long"}
 _FLOATING = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}
-_COMBINE = {
-    "sum": "value += {other};",
-    "product": "value *= {other};",
-    "max": "value = max(value, {other});",
-    "min": "value = min(value, {other});",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,44 +181,15 @@ def _check_rest(statements: tuple[Statement, ...]) -> None:
 def _helpers(context: Context, rows: list[_Row], threads: int) -> tuple[dict[tuple[str, str], str], str]:
     """Return the names of the combining functions by operation and type, and their text."""
     wanted = {(update.operation, row.types[update.accumulator]): "" for row in rows for update in row.updates}
-    scope = "warp" if threads == _WARP else "block"
+    scope = "warp" if threads == WARP else "block"
     several = len({of for _, of in wanted}) > 1
     texts = []
     for operation, of in wanted:
         suffix = f"_{of.replace(' ', '_')}" if several else ""
         name = context.fresh(f"{scope}_{operation}{suffix}")
         wanted[operation, of] = name
-        texts.append(_helper(name, operation, of, threads))
+        texts.append(combining_function(name, operation, of, threads))
     return wanted, "\n".join(texts)
-
-
-def _helper(name: str, operation: str, of: str, threads: int) -> str:
-    combine = _COMBINE[operation].format(other="__shfl_xor_sync(0xffffffffu, value, offset)")
-    lines = [
-        (
-            f"// The {operation} of `value` over the {threads} threads of a {'warp' if threads == _WARP else 'block'};"
-            " every one of them gets it."
-        ),
-        f"__device__ __forceinline__ {of} {name}({of} value) {{",
-        "#pragma unroll",
-        "  for (int offset = 16; offset > 0; offset /= 2) {",
-        f"    {combine}",
-        "  }",
-    ]
-    if threads > _WARP:
-        other = _COMBINE[operation].format(other="partial[warp]")
-        lines += [
-            f"  __shared__ {of} partial[{threads // _WARP}];",
-            "  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;",
-            "  __syncthreads();",
-            "  value = partial[0];",
-            "#pragma unroll",
-            f"  for (int warp = 1; warp < {threads // _WARP}; ++warp) {{",
-            f"    {other}",
-            "  }",
-            "  __syncthreads();  // before the next use of `partial`",
-        ]
-    return "\n".join([*lines, "  return value;", "}", ""])
 
 
 class _Rewriter:
@@ -236,7 +201,7 @@ class _Rewriter:
         self.lane = context.fresh("lane")
         self.functions, self.helper_text = _helpers(context, rows, threads)
         self.changes: list[Replacement] = []
-        self.sync = "__syncwarp();" if threads == _WARP else "__syncthreads();"
+        self.sync = "__syncwarp();" if threads == WARP else "__syncthreads();"
         self.values: dict[str, str] = {}
         self.pending: dict[str, bool] = {}
         """Arrays touched since the last barrier, and whether they were written."""
@@ -264,7 +229,7 @@ class _Rewriter:
         indent = "\n" + indentation(text, row.declare.start)
         whole = text[row.declare.start : row.declare.end]
         constant = "const " if re.match(r"\s*const\b", whole) else ""
-        if self.threads == _WARP:
+        if self.threads == WARP:
             lines = [
                 "// One warp for each row: its 32 lanes read neighbouring elements and combine what they found.",
                 f"const int {self.lane} = threadIdx.x % 32;",
@@ -373,12 +338,12 @@ def propose(context: Context) -> list[Edit]:
     length = context.at_time_size(context.host(rows[0].loop.bound)) if rows else None
     edits = []
     for threads, prior in (
-        (_WARP, 0.9 if (length or 0) <= 1024 else 0.8),
+        (WARP, 0.9 if (length or 0) <= 1024 else 0.8),
         (256, 0.85 if (length or 0) > 1024 else 0.7),
     ):
         source = _Rewriter(context, rows, row, threads).run()
-        whole = "warp" if threads == _WARP else "block"
-        first = f"ceil_div({count}, {256 // _WARP})" if threads == _WARP else count
+        whole = "warp" if threads == WARP else "block"
+        first = f"ceil_div({count}, {256 // WARP})" if threads == WARP else count
         grid = [first, *context.grid()[1:]]
         edits.append(
             context.edit(
