@@ -18,7 +18,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 _INSTALLED = Path(sys.executable).with_name("optimlctl")
 _COMMAND = [str(_INSTALLED)] if _INSTALLED.exists() else [sys.executable, "-m", "optimlctl"]  # a bare checkout
 _ROUNDS = 6
-_SECONDS_EACH = 20  # ten examples in three to four minutes on two cores without a GPU
+_SECONDS_EACH = 30  # ten examples in three to four minutes on two cores without a GPU
 _LIMIT_SECONDS = 180  # far above the time limit: a search that hangs must not hang the demo
 
 

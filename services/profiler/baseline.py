@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optiml.errors import InvalidArgumentError
 from optiml.settings import settings
 from optiml.v1 import kernel_pb2, problem_pb2, verdict_pb2
+from services.profiler.checks import reject_findings
 from services.profiler.compare import POISON
 from services.profiler.compile import compile_kernel
 from services.profiler.executor import Executor, Program
@@ -22,9 +22,17 @@ from services.profiler.promote import promoted_kernel, promoted_problem
 from services.profiler.reference import Expected, output_arguments
 from services.profiler.storage import from_float64, kind_of, to_wide
 
-__all__ = ["Baselines"]
+__all__ = ["Baselines", "ReferenceFailedError"]
 
 _MOST_KEPT = 64
+
+
+class ReferenceFailedError(Exception):
+    """The reference kernel does not compile or run. If it is the candidate too, this is the candidate's verdict."""
+
+    def __init__(self, failure: CandidateError) -> None:
+        super().__init__(f"problem.reference.kernel: it fails itself: {failure.reason}")
+        self.failure = failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,7 @@ class Baselines:
         """Return what the problem's reference kernel computes.
 
         Raises:
-            InvalidArgumentError: it does not compile or run.
+            ReferenceFailedError: it does not compile or run.
             CandidateError: NOT_CHECKABLE_HERE: this executor cannot run it.
         """
         try:
@@ -56,7 +64,7 @@ class Baselines:
             if error.verdict == verdict_pb2.VERDICT_NOT_CHECKABLE_HERE:
                 reason = f"the reference kernel cannot run here: {error.reason}"
                 raise CandidateError(error.verdict, reason, error.log) from error
-            raise InvalidArgumentError(f"problem.reference.kernel: it fails itself: {error.reason}") from error
+            raise ReferenceFailedError(error) from error
 
     async def _prepare(self, problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel) -> _Chosen:
         compiled = await compile_kernel(kernel.source, kernel.launches, self._executor.device.architecture)
@@ -109,6 +117,7 @@ class Baselines:
         ran = await self._executor.run(
             chosen.program, plan, buffers, poison=POISON, check=False, order=self._executor.orders[0], seconds=seconds
         )
+        reject_findings(chosen.problem, ran, case)
         found = {}
         for argument in output_arguments(chosen.problem):
             kind = kinds[argument.name]

@@ -25,7 +25,7 @@ from services.profiler.reference import Expected, KernelRun, References, output_
 from services.profiler.storage import kind_of
 from services.profiler.tolerance import allowed, reduction_length
 
-__all__ = ["Candidate", "check_again", "level_0", "level_1"]
+__all__ = ["Candidate", "check_again", "level_0", "level_1", "reject_findings"]
 
 _SEEDS = (1, 2)
 _FRESH_SEED = 3
@@ -73,7 +73,8 @@ class _Given:
     sensitivity: dict[str, float]
 
 
-def _reject_findings(problem: problem_pb2.Problem, ran: Ran, case: Case) -> None:
+def reject_findings(problem: problem_pb2.Problem, ran: Ran, case: Case) -> None:
+    """Raise the verdict of the first finding of a run, if there is one."""
     if ran.findings:
         first = ran.findings[0]
         line = f" (line {first.line})" if first.line else ""
@@ -180,7 +181,7 @@ async def _run(candidate: Candidate, given: _Given, *, poison: int, check: bool,
         order=order,
         seconds=_seconds_left(candidate),
     )
-    _reject_findings(candidate.problem, ran, given.case)
+    reject_findings(candidate.problem, ran, given.case)
     return ran
 
 

@@ -17,7 +17,7 @@ from optiml.errors import Error, InvalidArgumentError
 from optiml.identity import evaluation_id, kernel_id, problem_id
 from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, kernel_pb2, problem_pb2, profiler_service_pb2, verdict_pb2
-from services.profiler.baseline import Baselines
+from services.profiler.baseline import Baselines, ReferenceFailedError
 from services.profiler.checks import Candidate, check_again, level_0, level_1
 from services.profiler.compile import compile_kernel, toolchain_text
 from services.profiler.derived import as_metrics, derived_metrics, launch_figures, resources_at, roofline_ms
@@ -141,6 +141,12 @@ class Pipeline:
             evaluation.verdict, evaluation.reason = error.verdict, error.reason
             evaluation.log = error.log or evaluation.log
             evaluation.findings.extend(error.findings[:_MOST_FINDINGS])
+        except ReferenceFailedError as error:
+            if work.kernel.id != kernel_id(work.problem.reference.kernel):
+                raise InvalidArgumentError(str(error)) from error
+            evaluation.verdict, evaluation.reason = error.failure.verdict, error.failure.reason
+            evaluation.log = error.failure.log or evaluation.log
+            evaluation.findings.extend(error.failure.findings[:_MOST_FINDINGS])
         except Error:
             raise
         except Exception as error:  # noqa: BLE001 - a bug of ours must not look like one of the candidate's

@@ -127,3 +127,23 @@ async def test_up_tells_that_its_address_is_taken(tmp_path: Path) -> None:
         done = await asyncio.to_thread(optimlctl, tmp_path, "up", "--listen", taken)
     assert done.returncode == 1
     assert "Choose another address with --listen" in error_of(done)
+
+
+@pytest.mark.slow
+def test_a_baseline_that_leaves_its_buffers_is_told_without_a_problem_file(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(
+        "__global__ void twice(const float* x, float* y, int n) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  y[i] = 2 * x[i];\n"
+        "}\n"
+        "int main() {\n"
+        "  const int n = 1000;\n"
+        "  float *x, *y;\n"
+        "  cudaMalloc(&x, n * sizeof(float));\n"
+        "  cudaMalloc(&y, n * sizeof(float));\n"
+        "  twice<<<(n + 255) / 256, 256>>>(x, y, n);\n"
+        "}\n"
+    )
+    done = optimlctl(tmp_path, "optimize", "k.cu", "--device", "cpu", "--rounds", "1")
+    assert done.returncode == 4
+    assert "out-of-bounds in twice (line 3)" in done.stderr
