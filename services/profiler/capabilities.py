@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from optiml.errors import PreconditionError
+from optiml.sandboxing import landlock
 from optiml.v1 import profiler_service_pb2
-from services.profiler import landlock
 from services.profiler.cuda.ncu import find_ncu
 from services.profiler.toolchain import find_host_compiler, find_toolchain
 

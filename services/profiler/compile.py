@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from optiml.sandboxing import sandbox
 from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, kernel_pb2, verdict_pb2
-from services.profiler import sandbox
+from services.profiler.entry_names import Entry, entries_by_launch, without_markers
 from services.profiler.failure import CandidateError
-from services.profiler.ptx import Entry, entries_by_launch, without_markers
 from services.profiler.toolchain import Toolchain, find_host_compiler, find_toolchain
 
 __all__ = ["Compiled", "compile_kernel", "scrub", "toolchain_text"]

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from optiml.sandboxing.frames import Bytes, Frame, read_frame, write_frame
 from services.profiler.cpu.build import BuildFailed, build
 from services.profiler.cpu.counters import TRAFFIC_NAMES
 from services.profiler.cpu.execute import Buffer, DeviceMemory, LaunchResult, Program, run_launch
 from services.profiler.cpu.translate import UnsupportedPtx
 from services.profiler.jobs import Job, JobLaunch, job_of
-from services.profiler.worker_protocol import Bytes, Frame, read_frame, write_frame
 
 __all__ = ["main"]
 

@@ -8,9 +8,12 @@ from typing import Any
 
 from optiml.devices import device_model
 from optiml.errors import PreconditionError
+from optiml.sandboxing import sandbox
+from optiml.sandboxing.frames import Frame, ProtocolError
+from optiml.sandboxing.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
 from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, verdict_pb2
-from services.profiler import cpu, sandbox
+from services.profiler import cpu
 from services.profiler.compile import Compiled
 from services.profiler.cpu.counters import TRAFFIC_NAMES
 from services.profiler.derived import as_metrics, roofline_ms
@@ -24,8 +27,6 @@ from services.profiler.sampling import strata
 from services.profiler.simulated import LaunchCounts, counters_of, lines_of_a_warp, work_of
 from services.profiler.storage import Array, kind_of
 from services.profiler.traffic import BufferTraffic
-from services.profiler.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
-from services.profiler.worker_protocol import Frame, ProtocolError
 
 __all__ = ["CpuExecutor"]
 

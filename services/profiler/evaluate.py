@@ -138,15 +138,11 @@ class Pipeline:
         except CandidateError as error:
             if work.known:
                 raise InvalidArgumentError(f"known: this kernel fails here: {error.reason}") from error
-            evaluation.verdict, evaluation.reason = error.verdict, error.reason
-            evaluation.log = error.log or evaluation.log
-            evaluation.findings.extend(error.findings[:_MOST_FINDINGS])
+            _record(error, evaluation)
         except ReferenceFailedError as error:
             if work.kernel.id != kernel_id(work.problem.reference.kernel):
                 raise InvalidArgumentError(str(error)) from error
-            evaluation.verdict, evaluation.reason = error.failure.verdict, error.failure.reason
-            evaluation.log = error.failure.log or evaluation.log
-            evaluation.findings.extend(error.failure.findings[:_MOST_FINDINGS])
+            _record(error.failure, evaluation)
         except Error:
             raise
         except Exception as error:  # noqa: BLE001 - a bug of ours must not look like one of the candidate's
@@ -293,6 +289,13 @@ class Pipeline:
         evaluation.metrics.extend(as_metrics(derived_metrics(values, work.problem, subject.plan, timing), provenance))
         if measured:
             await check_again(self._candidate(work), evaluation.checks.append)
+
+
+def _record(error: CandidateError, evaluation: evaluation_pb2.Evaluation) -> None:
+    """Write down how a candidate failed."""
+    evaluation.verdict, evaluation.reason = error.verdict, error.reason
+    evaluation.log = error.log or evaluation.log
+    evaluation.findings.extend(error.findings[:_MOST_FINDINGS])
 
 
 def _forget(check: evaluation_pb2.Check) -> None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from optiml.sandboxing.frames import Bytes, Frame, ProtocolError
 from services.profiler.plan import Plan
 from services.profiler.storage import Array
-from services.profiler.worker_protocol import Bytes, Frame, ProtocolError
 
 __all__ = ["Job", "JobBuffer", "JobLaunch", "answer_buffers", "job_frame", "job_of", "launches_header"]
 

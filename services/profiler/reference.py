@@ -11,13 +11,13 @@ from typing import TypeAlias
 import numpy as np
 
 from optiml.errors import InvalidArgumentError
+from optiml.sandboxing import sandbox
+from optiml.sandboxing.frames import Frame
+from optiml.sandboxing.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
 from optiml.settings import settings
 from optiml.v1 import problem_pb2
-from services.profiler import sandbox
 from services.profiler.inputs import Case, Inputs, draw, extents
 from services.profiler.storage import Array, from_float64, kind_of, to_wide
-from services.profiler.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
-from services.profiler.worker_protocol import Frame
 
 __all__ = ["Expected", "KernelRun", "References", "numpy_outputs", "output_arguments"]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from services.profiler import landlock
-from services.profiler.worker_protocol import Frame, read_frame, write_frame
+from optiml.sandboxing import landlock
+from optiml.sandboxing.frames import Frame, read_frame, write_frame
 
 __all__ = ["main"]
 

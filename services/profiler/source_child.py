@@ -5,7 +5,7 @@ import sys
 
 from optiml.cuda.device_code import host_code_violations
 from optiml.cuda.parse import parse_cuda
-from services.profiler.worker_protocol import Frame, read_frame, write_frame
+from optiml.sandboxing.frames import Frame, read_frame, write_frame
 
 __all__ = ["main"]
 

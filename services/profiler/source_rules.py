@@ -9,9 +9,9 @@ import asyncio
 import re
 from collections import OrderedDict
 
-from services.profiler import sandbox
-from services.profiler.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
-from services.profiler.worker_protocol import Frame
+from optiml.sandboxing import sandbox
+from optiml.sandboxing.frames import Frame
+from optiml.sandboxing.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
 
 __all__ = ["SourceRules", "text_rejection"]
 

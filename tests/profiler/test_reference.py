@@ -9,11 +9,12 @@ import pytest
 import pytest_asyncio
 
 from optiml.errors import InvalidArgumentError
+from optiml.sandboxing import landlock
+from optiml.sandboxing.worker_process import WorkerProcess
 from optiml.v1 import problem_pb2
-from services.profiler import landlock, reference
+from services.profiler import reference
 from services.profiler.inputs import Case, draw
 from services.profiler.reference import Expected, numpy_outputs, reference_process
-from services.profiler.worker_process import WorkerProcess
 from tests.profiler.kernels import matmul_problem, relu_problem
 
 needs_landlock = pytest.mark.skipif(landlock.abi_version() == 0, reason="this kernel has no Landlock")

@@ -10,10 +10,10 @@ from typing import Any
 
 import cupy
 
+from optiml.sandboxing.frames import Bytes, Frame, read_frame, write_frame
 from services.profiler.cuda import device_memory
 from services.profiler.cuda.timing_run import time_subjects
 from services.profiler.jobs import Job, job_of
-from services.profiler.worker_protocol import Bytes, Frame, read_frame, write_frame
 
 __all__ = ["main"]
 

@@ -7,8 +7,10 @@ from typing import Any
 from optiml.devices import DeviceModel, device_model
 from optiml.errors import PreconditionError
 from optiml.expressions import evaluate, evaluate_integer
+from optiml.sandboxing import sandbox
+from optiml.sandboxing.frames import Frame, ProtocolError
+from optiml.sandboxing.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
 from optiml.v1 import evaluation_pb2, problem_pb2, verdict_pb2
-from services.profiler import sandbox
 from services.profiler.compile import Compiled
 from services.profiler.cuda import ncu
 from services.profiler.cuda.statistics import median_interval, ratio_interval
@@ -19,8 +21,6 @@ from services.profiler.jobs import answer_buffers, job_frame, launches_header
 from services.profiler.plan import Plan
 from services.profiler.storage import Array, kind_of
 from services.profiler.toolchain import find_toolchain
-from services.profiler.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
-from services.profiler.worker_protocol import Frame, ProtocolError
 
 __all__ = ["CudaExecutor"]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import cupy
 
+from optiml.sandboxing.frames import Frame
 from services.profiler.cuda import device_memory
 from services.profiler.cuda.device_memory import DeviceBuffer, Loaded
 from services.profiler.cuda.statistics import interleaved_order
 from services.profiler.jobs import JobBuffer, JobLaunch, job_launches
-from services.profiler.worker_protocol import Frame
 
 __all__ = ["run_once", "time_subjects"]
 

@@ -2,7 +2,7 @@
 
 Started as `python -I -S -c … LIFELINE SPECIFICATION`. LIFELINE is the number of a file descriptor whose other end only
 the service holds: when the service asks for the end by a byte, or is itself killed and the descriptor closes, every
-process of the sandbox dies. SPECIFICATION is JSON, see `services.profiler.sandbox`. Only the standard library is
+process of the sandbox dies. SPECIFICATION is JSON, see `optiml.sandboxing.sandbox`. Only the standard library is
 imported: this must start in milliseconds.
 """
 
@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from services.profiler import landlock
+from optiml.sandboxing import landlock
 
 __all__ = ["main"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from services.profiler import landlock, sandbox
-from services.profiler.sandbox import Limits, Step, private_folder, read_output, run
+from optiml.sandboxing import landlock, sandbox
+from optiml.sandboxing.sandbox import Limits, Step, private_folder, read_output, run
 
 LIMITS = Limits(seconds=10, cpu_seconds=10)
 SHELL = "/bin/sh"
@@ -131,7 +131,7 @@ def test_nothing_outlives_a_service_that_was_killed(tmp_path: Path) -> None:
     code = f"""
 import asyncio
 from pathlib import Path
-from services.profiler.sandbox import *
+from optiml.sandboxing.sandbox import *
 step = Step(["/bin/sh", "-c", "mkdir -p a/b; sleep 77 & echo $! > pid; setsid sleep 78 & echo $! >> pid; sleep 79"])
 asyncio.run(run([step], Path({str(folder)!r}), Limits(60, 60)))
 """

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from services.profiler.worker_protocol import Frame, ProtocolError, read_frame, write_frame
+from optiml.sandboxing.frames import Frame, ProtocolError, read_frame, write_frame
 
 
 def _stream(header: object, tail: bytes = b"") -> io.BytesIO:

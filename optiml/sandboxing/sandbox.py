@@ -2,7 +2,7 @@
 
 A child sees a private folder that it may write, the folders of its tools that it may read, and nothing else where the
 kernel has Landlock. It dies when its time is up, when its evaluation is cancelled, and when the service dies, however
-that happens (see `services.profiler.sandbox_child`). There is never a shell.
+that happens (see `optiml.sandboxing.supervisor`). There is never a shell.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _SYSTEM = (
     "/proc/cpuinfo",
 )
 _LAST_WORDS_SECONDS = 2.0  # between cutting the lifeline and killing the supervisor itself
-_SUPERVISOR = "import sys; sys.path.insert(0, {root!r}); from services.profiler.sandbox_child import main; main()"
+_SUPERVISOR = "import sys; sys.path.insert(0, {root!r}); from optiml.sandboxing.supervisor import main; main()"
 
 
 @dataclass(frozen=True, slots=True)

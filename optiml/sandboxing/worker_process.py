@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from services.profiler import sandbox
-from services.profiler.worker_protocol import Frame, ProtocolError, receive, send
+from optiml.sandboxing import sandbox
+from optiml.sandboxing.frames import Frame, ProtocolError, receive, send
 
 __all__ = ["WorkerDiedError", "WorkerProcess", "WorkerTimeoutError", "python_step"]
 

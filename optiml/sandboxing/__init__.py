@@ -1,0 +1,1 @@
+"""Runs what is not trusted: children behind limits, and processes that answer frames."""
