@@ -140,20 +140,26 @@ class WorkerProcess:
         status = await self.stop()
         return WorkerDiedError(status, self._log.decode(errors="replace"))
 
-    async def call(self, frame: Frame, seconds: float, most_blob_bytes: int) -> Frame:
+    async def call(
+        self, frame: Frame, seconds: float, most_blob_bytes: int, *, fit: Callable[[Frame], bool] | None = None
+    ) -> Frame:
         """Send a frame and return the answer. When anything goes wrong or the caller is cancelled, the child is killed.
 
         Args:
             frame: what is asked.
             seconds: limit of this call, waiting for earlier ones not counted.
             most_blob_bytes: that the answer may hold.
+            fit: told the answer, says whether the child may serve the next call; if not, it is killed before that.
 
         Raises:
             WorkerTimeoutError: no answer in time.
             WorkerDiedError: the child ended, or its answer was no frame or too large.
         """
         async with self._turn:
-            return await self._call(frame, seconds, most_blob_bytes)
+            answer = await self._call(frame, seconds, most_blob_bytes)
+            if fit is not None and not fit(answer):
+                await self.stop()
+            return answer
 
     async def _call(self, frame: Frame, seconds: float, most_blob_bytes: int) -> Frame:
         child = await self.start()

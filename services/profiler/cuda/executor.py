@@ -94,6 +94,10 @@ def _timing_header(subjects: list[Subject], seconds: float) -> dict[str, Any]:
     }
 
 
+def _is_ok(answer: Frame) -> bool:
+    return answer.header.get("status") == "ok"
+
+
 class CudaExecutor:
     """Runs kernels on GPU 0 of the machine. Make it with `open`."""
 
@@ -155,16 +159,16 @@ class CudaExecutor:
 
     async def _call(self, frame: Frame, seconds: float, most_bytes: int) -> Frame:
         try:
-            answer = await self._worker.call(frame, seconds, most_bytes)
+            # CUDA errors are sticky: after one, the next call, whoever's it is, meets a fresh process.
+            answer = await self._worker.call(frame, seconds, most_bytes, fit=_is_ok)
         except WorkerTimeoutError as error:
             reason = f"it did not finish within {seconds:g} s"
             raise CandidateError(verdict_pb2.VERDICT_TIMED_OUT, reason) from error
         except WorkerDiedError as error:
             reason = f"the GPU's worker ended with status {error.status}"
             raise CandidateError(verdict_pb2.VERDICT_INTERNAL, reason, error.log) from error
-        status = answer.header.get("status")
-        if status != "ok":
-            await self._worker.stop()  # CUDA errors are sticky: the next candidate gets a fresh process
+        if not _is_ok(answer):
+            status = answer.header.get("status")
             verdict = _VERDICTS.get(str(status), verdict_pb2.VERDICT_INTERNAL)
             raise CandidateError(verdict, str(answer.header.get("reason"))[:500])
         return answer
