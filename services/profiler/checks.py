@@ -10,27 +10,29 @@ order. Expected values never enter the process that runs the candidate.
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from optiml.v1 import evaluation_pb2, kernel_pb2, problem_pb2, verdict_pb2
+from services.profiler.cases import Cases, Given
 from services.profiler.compare import POISON, SECOND_POISON, Difference, compare
 from services.profiler.executor import Executor, Program, Ran
 from services.profiler.failure import CandidateError
-from services.profiler.inputs import Case, Inputs, case_text, draw, extents
+from services.profiler.inputs import Case, case_text, extents
 from services.profiler.plan import make_plan
-from services.profiler.reference import Expected, KernelRun, References, output_arguments
+from services.profiler.reference import output_arguments
 from services.profiler.storage import kind_of
 from services.profiler.tolerance import allowed, reduction_length
 
-__all__ = ["Candidate", "check_again", "level_0", "level_1", "reject_findings"]
+__all__ = ["Budget", "Candidate", "check_again", "level_0", "level_1", "reject_findings"]
 
 _SEEDS = (1, 2)
 _FRESH_SEED = 3
+_SHARE_OF_ONE_RUN = 1 / 3  # of the time for all checks
 _ADVERSARIAL = ("zeros", "large", "tiny")
-_ILL_CONDITIONED = 0.05  # a case whose expected values move by more than this part of their scale checks nothing
 
 _VERDICT_OF_FINDING = {
     "race": verdict_pb2.VERDICT_RACE,
@@ -47,6 +49,28 @@ Record: TypeAlias = Callable[[evaluation_pb2.Check], None]
 """Where each check that ran is put down."""
 
 
+class Budget:
+    """Seconds that the runs of one candidate's checks may take together; waiting for others is not counted."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left, self._most = seconds, seconds * _SHARE_OF_ONE_RUN
+
+    @contextmanager
+    def spending(self) -> Iterator[float]:
+        """Count the time inside; yields the limit of this run, seconds.
+
+        Raises:
+            CandidateError: TIMED_OUT: nothing is left.
+        """
+        if self._left <= 0:
+            raise CandidateError(verdict_pb2.VERDICT_TIMED_OUT, "the checks did not finish within their time")
+        started = time.monotonic()
+        try:
+            yield min(self._left, self._most)
+        finally:
+            self._left -= time.monotonic() - started
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """What is checked, and what it takes to check it."""
@@ -55,22 +79,10 @@ class Candidate:
     kernel: kernel_pb2.Kernel
     program: Program
     executor: Executor
-    references: References
-    baseline: KernelRun
-    until: float
-    """When the checks must have ended, on the monotonic clock."""
-    run_seconds: float
-    """Limit of one run."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """One case, ready to run: inputs, expected outputs and what to forgive."""
-
-    case: Case
-    inputs: Inputs
-    expected: Expected
-    sensitivity: dict[str, float]
+    cases: Cases
+    turn: asyncio.Semaphore
+    """Held while the executor works: others use it in between."""
+    budget: Budget
 
 
 def reject_findings(problem: problem_pb2.Problem, ran: Ran, case: Case) -> None:
@@ -83,7 +95,7 @@ def reject_findings(problem: problem_pb2.Problem, ran: Ran, case: Case) -> None:
         raise CandidateError(verdict, reason, findings=ran.findings)
 
 
-def _changed_input(problem: problem_pb2.Problem, ran: Ran, given: _Given) -> str:
+def _changed_input(problem: problem_pb2.Problem, ran: Ran, given: Given) -> str:
     """Return which input the candidate changed, empty if none."""
     for argument in problem.arguments:
         if argument.role != problem_pb2.ROLE_IN:
@@ -97,7 +109,7 @@ def _changed_input(problem: problem_pb2.Problem, ran: Ran, given: _Given) -> str
     return ""
 
 
-def _differences(problem: problem_pb2.Problem, ran: Ran, given: _Given, poison: int) -> Iterator[Difference]:
+def _differences(problem: problem_pb2.Problem, ran: Ran, given: Given, poison: int) -> Iterator[Difference]:
     counts = [array.size for array in given.inputs.buffers.values()]
     for argument in output_arguments(problem):
         kind = kind_of(argument.data_type)
@@ -117,7 +129,7 @@ def _differences(problem: problem_pb2.Problem, ran: Ran, given: _Given, poison: 
         )
 
 
-def _judged(candidate: Candidate, ran: Ran, given: _Given, level: str, poison: int) -> evaluation_pb2.Check:
+def _judged(candidate: Candidate, ran: Ran, given: Given, level: str, poison: int) -> evaluation_pb2.Check:
     """Compare all outputs and inputs of one run."""
     check = evaluation_pb2.Check(
         level=level,
@@ -139,31 +151,7 @@ def _judged(candidate: Candidate, ran: Ran, given: _Given, level: str, poison: i
     return check
 
 
-async def _given(candidate: Candidate, case: Case) -> _Given | None:
-    """Draw a case and find its expected outputs; None where an adversarial case says nothing about the candidate."""
-    inputs = await asyncio.to_thread(draw, candidate.problem, case)
-    references, run = candidate.references, candidate.baseline
-    expected = await references.expected(candidate.problem, case, inputs, run)
-    if case.inputs == "drawn":
-        return _Given(case, inputs, expected, {})
-    if not all(np.all(np.isfinite(values)) for values in expected.values() if values.dtype.kind == "f"):
-        return None
-    sensitivity = await references.sensitivity(candidate.problem, case, expected, run)
-    for name, moved in sensitivity.items():
-        scale = float(np.max(np.abs(expected[name].astype(np.float64)), initial=0.0))
-        if moved > _ILL_CONDITIONED * scale:
-            return None
-    return _Given(case, inputs, expected, sensitivity)
-
-
-def _seconds_left(candidate: Candidate) -> float:
-    left = candidate.until - time.monotonic()
-    if left <= 0:
-        raise CandidateError(verdict_pb2.VERDICT_TIMED_OUT, "the checks did not finish within their time")
-    return min(left, candidate.run_seconds)
-
-
-async def _run(candidate: Candidate, given: _Given, *, poison: int, check: bool, order: str) -> Ran:
+async def _run(candidate: Candidate, given: Given, *, poison: int, check: bool, order: str) -> Ran:
     plan = make_plan(
         candidate.problem,
         candidate.kernel,
@@ -172,15 +160,11 @@ async def _run(candidate: Candidate, given: _Given, *, poison: int, check: bool,
         given.case.size,
         given.inputs.scalars,
     )
-    ran = await candidate.executor.run(
-        candidate.program,
-        plan,
-        given.inputs.buffers,
-        poison=poison,
-        check=check,
-        order=order,
-        seconds=_seconds_left(candidate),
-    )
+    async with candidate.turn:
+        with candidate.budget.spending() as seconds:
+            ran = await candidate.executor.run(
+                candidate.program, plan, given.inputs.buffers, poison=poison, check=check, order=order, seconds=seconds
+            )
     reject_findings(candidate.problem, ran, given.case)
     return ran
 
@@ -199,7 +183,7 @@ async def level_0(candidate: Candidate, record: Record) -> None:
     """
     order = candidate.executor.orders[0]
     for size in candidate.problem.smoke:
-        given = await _given(candidate, Case.of(size, seed=1))
+        given = await candidate.cases.given(candidate.problem, Case.of(size, seed=1))
         assert given is not None  # drawn inputs are never passed over
         ran = await _run(candidate, given, poison=POISON, check=True, order=order)
         check = await asyncio.to_thread(_judged, candidate, ran, given, "L0", POISON)
@@ -219,7 +203,7 @@ def _cases(problem: problem_pb2.Problem) -> Iterator[Case]:
         yield Case.of(problem.smoke[0], 1, inputs)
 
 
-async def _repeated(candidate: Candidate, given: _Given) -> evaluation_pb2.Check:
+async def _repeated(candidate: Candidate, given: Given) -> evaluation_pb2.Check:
     """Run the same inputs again, blocks in another order where the executor can: the result must stay."""
     order = candidate.executor.orders[-1]
     ran = await _run(candidate, given, poison=POISON, check=False, order=order)
@@ -239,7 +223,7 @@ async def level_1(candidate: Candidate, record: Record) -> None:
     """
     repeated = False
     for case in _cases(candidate.problem):
-        given = await _given(candidate, case)
+        given = await candidate.cases.given(candidate.problem, case)
         if given is None:
             continue
         ran = await _run(candidate, given, poison=POISON, check=False, order=candidate.executor.orders[0])
@@ -260,7 +244,7 @@ async def check_again(candidate: Candidate, record: Record) -> None:
         CandidateError: UNSTABLE: it was right before and is wrong now.
     """
     case = Case.of((candidate.problem.check or candidate.problem.smoke)[0], _FRESH_SEED)
-    given = await _given(candidate, case)
+    given = await candidate.cases.given(candidate.problem, case)
     assert given is not None  # drawn inputs are never passed over
     ran = await _run(candidate, given, poison=POISON, check=False, order=candidate.executor.orders[0])
     check = await asyncio.to_thread(_judged, candidate, ran, given, "L1", POISON)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from optiml.devices import device_model
 from optiml.errors import PreconditionError
 from optiml.sandboxing import sandbox
 from optiml.sandboxing.frames import Frame, ProtocolError
+from optiml.sandboxing.worker_pool import WorkerPool
 from optiml.sandboxing.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
 from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, verdict_pb2
@@ -21,7 +23,7 @@ from services.profiler.estimate import Estimate, estimate
 from services.profiler.executor import Measured, Program, Ran, Subject
 from services.profiler.failure import CandidateError
 from services.profiler.inputs import Case, draw
-from services.profiler.jobs import answer_buffers, job_frame
+from services.profiler.jobs import answer_buffers, is_lie, job_frame
 from services.profiler.plan import Plan
 from services.profiler.sampling import strata
 from services.profiler.simulated import LaunchCounts, counters_of, lines_of_a_warp, work_of
@@ -50,11 +52,16 @@ def _version() -> str:
 
 
 class CpuExecutor:
-    """Runs kernels on the CPU."""
+    """Runs kernels on the CPU.
+
+    Args:
+        at_once: how many it builds, and how many it runs, at the same time.
+    """
 
     orders: tuple[str, ...] = ("forward", "reverse")
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = 1) -> None:
+        self.at_once = at_once
         try:
             self.model = device_model(settings().target_device)
         except KeyError as error:
@@ -67,19 +74,20 @@ class CpuExecutor:
         self._folder.mkdir(parents=True, exist_ok=True)
         limits = sandbox.Limits(0, _LIFETIME_CPU_SECONDS, _ADDRESS_SPACE_BYTES)
         step = python_step("services.profiler.cpu_child")
-        self._builder = WorkerProcess(step, limits, writable=[self._folder])
-        self._runner = WorkerProcess(step, limits, readable=[self._folder])
+        builders = [WorkerProcess(step, limits, writable=[self._folder]) for _ in range(at_once)]
+        runners = [WorkerProcess(step, limits, readable=[self._folder]) for _ in range(at_once)]
+        self._builders, self._runners = WorkerPool(builders), WorkerPool(runners)
         self._known: OrderedDict[tuple[str, str, bytes], tuple[Estimate, dict[str, float]]] = OrderedDict()
 
     @property
-    def runner_process_id(self) -> int:
-        """The process that runs kernels (its supervisor), 0 if none does now."""
-        return self._runner.process_id
+    def runner_process_ids(self) -> list[int]:
+        """The processes that run kernels (their supervisors)."""
+        return self._runners.process_ids
 
     async def stop(self) -> None:
-        """End both workers."""
-        await self._builder.stop()
-        await self._runner.stop()
+        """End all workers."""
+        await self._builders.stop()
+        await self._runners.stop()
 
     async def prepare(self, compiled: Compiled) -> Program:
         """Build the shared object, or find it in the cache.
@@ -87,12 +95,12 @@ class CpuExecutor:
         Raises:
             CandidateError: NOT_CHECKABLE_HERE: the kernel uses what the executor cannot run.
         """
-        await self._runner.start()  # it gets ready meanwhile
+        await self._runners.start()  # it gets ready meanwhile
         file = self._folder / f"{compiled.key}.so"
         if not file.exists():
             header = {"op": "build", "out": str(file), "cache": str(self._folder)}
             try:
-                answer = await self._builder.call(Frame(header, [compiled.ptx.encode()]), _FIRST_BUILD_SECONDS, 0)
+                answer = await self._builders.call(Frame(header, [compiled.ptx.encode()]), _FIRST_BUILD_SECONDS, 0)
             except (WorkerDiedError, WorkerTimeoutError) as error:
                 reason = f"building for the CPU failed: {error}"
                 raise CandidateError(verdict_pb2.VERDICT_NOT_CHECKABLE_HERE, reason) from error
@@ -103,9 +111,11 @@ class CpuExecutor:
                 raise CandidateError(verdict, str(answer.header.get("reason"))[:500], log)
         return Program(compiled, file)
 
-    async def _call(self, frame: Frame, seconds: float, most_bytes: int) -> Frame:
+    async def _call(
+        self, frame: Frame, seconds: float, most_bytes: int, fit: Callable[[Frame], bool] | None = None
+    ) -> Frame:
         try:
-            return await self._runner.call(frame, seconds + _GRACE_SECONDS, most_bytes)
+            return await self._runners.call(frame, seconds + _GRACE_SECONDS, most_bytes, fit=fit)
         except WorkerTimeoutError as error:
             reason = f"it did not finish within {seconds:.3g} s"
             raise CandidateError(verdict_pb2.VERDICT_TIMED_OUT, reason) from error
@@ -123,7 +133,8 @@ class CpuExecutor:
             CandidateError: TIMED_OUT, or INTERNAL when the worker died.
         """
         frame = job_frame(program.file, plan, inputs, poison, op="run", check=check, order=order, seconds=seconds)
-        answer = await self._call(frame, seconds, sum(buffer.size_bytes for buffer in plan.buffers))
+        most_bytes = sum(buffer.size_bytes for buffer in plan.buffers)
+        answer = await self._call(frame, seconds, most_bytes, lambda answer: not is_lie(plan, answer))
         match answer.header.get("status"):
             case "ok":
                 pass
@@ -137,7 +148,6 @@ class CpuExecutor:
         try:
             return Ran(answer_buffers(plan, answer))
         except ProtocolError as error:
-            await self._runner.stop()
             raise CandidateError(verdict_pb2.VERDICT_INTERNAL, str(error)) from error
 
     async def time(self, subject: Subject, against: list[Subject], *, seconds: float) -> Measured:

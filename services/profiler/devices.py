@@ -1,6 +1,7 @@
 """The executors of this machine: opened when first wanted, one pipeline for each."""
 
 import asyncio
+import os
 
 from optiml.errors import PreconditionError
 from optiml.v1 import evaluation_pb2, profiler_service_pb2, verdict_pb2
@@ -13,6 +14,8 @@ from services.profiler.source_rules import SourceRules
 from services.profiler.toolchain import find_host_compiler, find_toolchain
 
 __all__ = ["Devices"]
+
+_CORES_OF_A_CHECKER = 4  # one of its workers builds, one runs; compilers want the rest
 
 
 class Devices:
@@ -71,7 +74,7 @@ class Devices:
             find_host_compiler()
         except PreconditionError:
             return None
-        return CpuExecutor()
+        return CpuExecutor(at_once=max(1, len(os.sched_getaffinity(0)) // _CORES_OF_A_CHECKER))
 
     def _found_cpu(self) -> str:
         find_toolchain()

@@ -1,14 +1,16 @@
 """One evaluation: compile, L0, L1, time, counters. The first failure ends it with a verdict.
 
-Compiling runs ahead, several at a time; the worker serves one evaluation at a time, first come, first served.
+Several evaluations are under way at once, so that compiling, drawing and comparing on the CPU's cores overlap with what
+the device does for others; each use of the device (a run, a timing, a count) waits for its turn.
 """
 
 import asyncio
 import math
+import os
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -18,7 +20,8 @@ from optiml.identity import evaluation_id, kernel_id, problem_id
 from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, kernel_pb2, problem_pb2, profiler_service_pb2, verdict_pb2
 from services.profiler.baseline import Baselines, ReferenceFailedError
-from services.profiler.checks import Candidate, check_again, level_0, level_1
+from services.profiler.cases import Cases
+from services.profiler.checks import Budget, Candidate, check_again, level_0, level_1
 from services.profiler.compile import compile_kernel, toolchain_text
 from services.profiler.derived import as_metrics, derived_metrics, launch_figures, resources_at, roofline_ms
 from services.profiler.executor import Executor, Measured, Program, Subject
@@ -32,12 +35,11 @@ __all__ = ["Pipeline"]
 
 _log = structlog.get_logger(__name__)
 
-_COMPILES_AT_ONCE = 2
+_UNDER_WAY = 4  # for each call that the device works on: while one is timed, others compile, draw and compare
 _MOST_KEPT = 1024
 _MOST_FINDINGS = 32
 _REPEATABLE = frozenset({verdict_pb2.VERDICT_INTERNAL, verdict_pb2.VERDICT_TIMED_OUT})  # never answered from memory
 _TIME_SEED = 1
-_SHARE_OF_ONE_RUN = 1 / 3  # of the time for all checks
 
 
 @dataclass(slots=True)
@@ -89,9 +91,10 @@ class Pipeline:
     ) -> None:
         self.executor = executor
         self._rules, self._references, self._checker = rules, references, checker
-        self._baselines = Baselines(executor)
-        self._turn = asyncio.Lock()
-        self._compiling = asyncio.Semaphore(_COMPILES_AT_ONCE)
+        self._cases = Cases(references, Baselines(executor).outputs)
+        self._turn = asyncio.Semaphore(executor.at_once)
+        self._under_way = asyncio.Semaphore(_UNDER_WAY * executor.at_once)
+        self._compiling = asyncio.Semaphore(max(2, len(os.sched_getaffinity(0)) - 2))
         self._known: OrderedDict[str, evaluation_pb2.Evaluation] = OrderedDict()
 
     async def stop(self) -> None:
@@ -171,10 +174,11 @@ class Pipeline:
                 work.evaluation.started_at.GetCurrentTime()
             with _timed(work, "compile"):
                 await self._compile(work)
-        async with self._turn:
+        async with self._under_way, self._second_opinion(work) as opinion:
             if not work.known:
                 async for stage in self._checked(work):
                     yield stage
+                await opinion
             yield "time"
             with _timed(work, "time"):
                 await self._time(work)
@@ -210,16 +214,14 @@ class Pipeline:
 
     def _candidate(self, work: _Work) -> Candidate:
         assert work.program is not None
-        seconds = settings().check_seconds
         return Candidate(
             work.problem,
             work.kernel,
             work.program,
             self.executor,
-            self._references,
-            self._baselines.outputs,
-            time.monotonic() + seconds,
-            seconds * _SHARE_OF_ONE_RUN,
+            self._cases,
+            self._turn,
+            Budget(settings().check_seconds),
         )
 
     async def _checked(self, work: _Work) -> AsyncIterator[str]:
@@ -228,18 +230,31 @@ class Pipeline:
             yield stage
             with _timed(work, stage):
                 await level(candidate, work.evaluation.checks.append)
-                if stage == "L0" and self._checker is not None:
-                    await self._ask_checker(candidate, self._checker)
 
-    async def _ask_checker(self, candidate: Candidate, checker: Executor) -> None:
-        """Let another executor look for races and stray accesses; that it cannot run the candidate says nothing."""
+    @asynccontextmanager
+    async def _second_opinion(self, work: _Work) -> AsyncIterator[Awaitable[None]]:
+        """Let the checker look for races and stray accesses meanwhile; awaiting it raises what it found."""
+        task = asyncio.create_task(self._ask_checker(work))
         try:
-            program = await checker.prepare(candidate.program.compiled)
-            await level_0(replace(candidate, program=program, executor=checker), _forget)
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _ask_checker(self, work: _Work) -> None:
+        """Ask another executor; that it cannot run the candidate says nothing."""
+        if self._checker is None or work.known:
+            return
+        candidate, turn = self._candidate(work), asyncio.Semaphore(self._checker.at_once)
+        started = time.perf_counter()
+        try:
+            program = await self._checker.prepare(candidate.program.compiled)
+            await level_0(replace(candidate, program=program, executor=self._checker, turn=turn), _forget)
         except CandidateError as error:
             if error.findings:
                 raise
             _log.info("checker passed over", reason=error.reason)
+        work.evaluation.stage_seconds["checker"] = time.perf_counter() - started
 
     def _subject(self, work: _Work, kernel: kernel_pb2.Kernel, program: Program, size: problem_pb2.Size) -> Subject:
         values = scalars(work.problem, Case.of(size, _TIME_SEED))
@@ -266,18 +281,21 @@ class Pipeline:
     async def _timed_together(self, subject: Subject, others: list[Subject]) -> Measured:
         seconds = settings().check_seconds
         try:
-            return await self.executor.time(subject, others, seconds=seconds)
+            async with self._turn:
+                return await self.executor.time(subject, others, seconds=seconds)
         except CandidateError as error:
             if not others:
                 raise
-            await self.executor.time(subject, [], seconds=seconds)  # whose fault was it?
+            async with self._turn:
+                await self.executor.time(subject, [], seconds=seconds)  # whose fault was it?
             raise InvalidArgumentError(f"against: one of these kernels fails: {error.reason}") from error
 
     async def _count(self, work: _Work) -> None:
         assert work.program is not None
         evaluation, program = work.evaluation, work.program
         subject = self._subject(work, work.kernel, program, work.problem.time[0])
-        metrics, evaluation.counter_source = await self.executor.count(subject, seconds=settings().check_seconds)
+        async with self._turn:
+            metrics, evaluation.counter_source = await self.executor.count(subject, seconds=settings().check_seconds)
         values = {metric.name: metric.value for metric in metrics}
         timing = evaluation.timings[0]
         timing.roofline_ms = roofline_ms(work.problem, subject.plan, values, self.executor.model)

@@ -53,7 +53,7 @@ class Measured:
 
 
 class Executor(Protocol):
-    """Runs, times and counts kernels on one device. One call at a time. Methods raise CandidateError for verdicts."""
+    """Runs, times and counts kernels on one device. Methods raise CandidateError for verdicts."""
 
     device: evaluation_pb2.Device
     model: DeviceModel
@@ -61,6 +61,8 @@ class Executor(Protocol):
     """Of the worker, for Evaluation.worker."""
     orders: tuple[str, ...]
     """Orders in which it can run a grid's blocks; the first is the usual one."""
+    at_once: int
+    """How many calls it works on at the same time; more of them wait."""
 
     async def prepare(self, compiled: Compiled) -> Program:
         """Make a program that the worker can load."""

@@ -9,7 +9,7 @@ from optiml.sandboxing.frames import Bytes, Frame, ProtocolError
 from services.profiler.plan import Plan
 from services.profiler.storage import Array
 
-__all__ = ["Job", "JobBuffer", "JobLaunch", "answer_buffers", "job_frame", "job_of", "launches_header"]
+__all__ = ["Job", "JobBuffer", "JobLaunch", "answer_buffers", "is_lie", "job_frame", "job_of", "launches_header"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +102,19 @@ def job_of(frame: Frame) -> Job:
     return Job(Path(header["file"]), job_launches(header["launches"]), buffers, header["poison"], header)
 
 
+def is_lie(plan: Plan, answer: Frame) -> bool:
+    """Return whether a worker claims success with buffers that are not the plan's: it must not serve again."""
+    wanted = [buffer.size_bytes for buffer in plan.buffers if buffer.role != "scratch"]
+    return answer.header.get("status") == "ok" and wanted != [len(blob) for blob in answer.blobs]
+
+
 def answer_buffers(plan: Plan, answer: Frame) -> dict[str, bytes]:
     """Read what a worker returned: all buffers but scratch, in the plan's order.
 
     Raises:
         ProtocolError: the sizes are not the plan's.
     """
-    wanted = [buffer for buffer in plan.buffers if buffer.role != "scratch"]
-    if [b.size_bytes for b in wanted] != [len(blob) for blob in answer.blobs]:
+    if is_lie(plan, answer):
         raise ProtocolError("the worker returned buffers of other sizes than it was given")
+    wanted = [buffer for buffer in plan.buffers if buffer.role != "scratch"]
     return {buffer.name: bytes(blob) for buffer, blob in zip(wanted, answer.blobs, strict=True)}

@@ -308,7 +308,7 @@ async def test_a_worker_that_is_killed_is_replaced(pipeline: Pipeline) -> None:
     await asyncio.sleep(2.0)
     executor = pipeline.executor
     assert isinstance(executor, CpuExecutor)
-    os.kill(executor.runner_process_id, signal.SIGKILL)
+    os.kill(executor.runner_process_ids[0], signal.SIGKILL)
     evaluation = await running
     assert _named(evaluation) == "INTERNAL"
     assert "worker" in evaluation.reason

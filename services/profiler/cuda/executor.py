@@ -1,6 +1,7 @@
 """The GPU as an executor: one worker process, replaced after every CUDA error, hang or crash."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from services.profiler.cuda.statistics import median_interval, ratio_interval
 from services.profiler.derived import as_metrics, roofline_ms
 from services.profiler.executor import Measured, Program, Ran, Subject
 from services.profiler.failure import CandidateError
-from services.profiler.jobs import answer_buffers, job_frame, launches_header
+from services.profiler.jobs import answer_buffers, is_lie, job_frame, launches_header
 from services.profiler.plan import Plan
 from services.profiler.storage import Array, kind_of
 from services.profiler.toolchain import find_toolchain
@@ -102,6 +103,7 @@ class CudaExecutor:
     """Runs kernels on GPU 0 of the machine. Make it with `open`."""
 
     orders: tuple[str, ...] = ("device",)
+    at_once = 1
 
     def __init__(self, worker: WorkerProcess, hello: dict[str, Any], model: DeviceModel) -> None:
         self._worker = worker
@@ -157,10 +159,12 @@ class CudaExecutor:
         """Return the cubin as it is."""
         return Program(compiled, compiled.cubin)
 
-    async def _call(self, frame: Frame, seconds: float, most_bytes: int) -> Frame:
+    async def _call(
+        self, frame: Frame, seconds: float, most_bytes: int, fit: Callable[[Frame], bool] = _is_ok
+    ) -> Frame:
         try:
             # CUDA errors are sticky: after one, the next call, whoever's it is, meets a fresh process.
-            answer = await self._worker.call(frame, seconds, most_bytes, fit=_is_ok)
+            answer = await self._worker.call(frame, seconds, most_bytes, fit=fit)
         except WorkerTimeoutError as error:
             reason = f"it did not finish within {seconds:g} s"
             raise CandidateError(verdict_pb2.VERDICT_TIMED_OUT, reason) from error
@@ -180,11 +184,13 @@ class CudaExecutor:
         """Run all launches once; `check` and `order` mean nothing here: guard bands are always checked."""
         del check, order
         frame = job_frame(program.file, plan, inputs, poison, op="run")
-        answer = await self._call(frame, seconds, sum(buffer.size_bytes for buffer in plan.buffers))
+        most_bytes = sum(buffer.size_bytes for buffer in plan.buffers)
+        answer = await self._call(
+            frame, seconds, most_bytes, lambda answer: _is_ok(answer) and not is_lie(plan, answer)
+        )
         try:
             return Ran(answer_buffers(plan, answer))
         except ProtocolError as error:
-            await self._worker.stop()
             raise CandidateError(verdict_pb2.VERDICT_INTERNAL, str(error)) from error
 
     async def time(self, subject: Subject, against: list[Subject], *, seconds: float) -> Measured:
