@@ -31,6 +31,8 @@ class Settings(BaseSettings):
     """Where the embedded store lives."""
     cache_folder: Path = Field(default_factory=_cache_folder)
     """Where compiled things are kept; safe to delete at any time."""
+    cache_bytes: int = 4 << 30
+    """Size that the cache folder is kept under; what was longest not used goes first."""
     store_url: str = ""
     """SQLAlchemy URL of the store; empty is SQLite in the state folder."""
     generator_address: str = "127.0.0.1:7402"

@@ -6,7 +6,9 @@ the instantiation, and the marker's demangled name tells which entry it is. Resu
 failures included, since the compiler is deterministic.
 """
 
+import asyncio
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -19,6 +21,7 @@ from pathlib import Path
 from optiml.sandboxing import sandbox
 from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, kernel_pb2, verdict_pb2
+from services.profiler.cache_limit import prune, touch
 from services.profiler.entry_names import Entry, entries_by_launch, without_markers
 from services.profiler.failure import CandidateError
 from services.profiler.toolchain import Toolchain, find_host_compiler, find_toolchain
@@ -27,6 +30,8 @@ __all__ = ["Compiled", "compile_kernel", "scrub", "toolchain_text"]
 
 _FLAGS = ("-lineinfo", "-O3", "-std=c++17")
 _SIGNALLED = 128
+_BUILDS_BETWEEN_PRUNINGS = 100
+_builds = itertools.count()
 _CACHE_VERSION = "1"
 _MOST_OUTPUT_BYTES = 64 << 20
 _MOST_LOG_CHARACTERS = 16 << 10
@@ -167,6 +172,7 @@ def _cached(place: Path, key: str, names: Sequence[str]) -> Compiled | None:
         raise CandidateError(verdict, reason, log)
     if not (place / "kernel.cubin").exists():
         return None
+    touch(place)
     return _read(place, key, names)
 
 
@@ -211,7 +217,8 @@ async def compile_kernel(
     """
     tools, names = find_toolchain(), _names(launches)
     key = _key(source, names, architecture, tools)
-    place = (cache or settings().cache_folder) / "compiled" / key[:2] / key
+    cache = cache or settings().cache_folder
+    place = cache / "compiled" / key[:2] / key
     if found := _cached(place, key, names):
         return found
     async with sandbox.private_folder("compile") as folder:
@@ -222,4 +229,6 @@ async def compile_kernel(
                 _keep(folder, place)
             raise
         _keep(folder, place)
+    if next(_builds) % _BUILDS_BETWEEN_PRUNINGS == 0:
+        await asyncio.to_thread(prune, cache, settings().cache_bytes)
     return _read(place, key, names)

@@ -16,6 +16,7 @@ from optiml.sandboxing.worker_process import WorkerDiedError, WorkerProcess, Wor
 from optiml.settings import settings
 from optiml.v1 import evaluation_pb2, verdict_pb2
 from services.profiler import cpu
+from services.profiler.cache_limit import touch
 from services.profiler.compile import Compiled
 from services.profiler.cpu.counters import TRAFFIC_NAMES
 from services.profiler.derived import as_metrics, roofline_ms
@@ -109,6 +110,7 @@ class CpuExecutor:
                 verdict = verdict_pb2.VERDICT_INTERNAL if checkable else verdict_pb2.VERDICT_NOT_CHECKABLE_HERE
                 log = str(answer.header.get("log", ""))
                 raise CandidateError(verdict, str(answer.header.get("reason"))[:500], log)
+        touch(file)
         return Program(compiled, file)
 
     async def _call(
