@@ -39,6 +39,7 @@ _BASELINE_FAILURES = frozenset(
         verdict_pb2.VERDICT_TIMED_OUT,
         verdict_pb2.VERDICT_RESOURCE_EXCEEDED,
         verdict_pb2.VERDICT_UNSTABLE,
+        verdict_pb2.VERDICT_IMPLAUSIBLE,
     }
 )
 

@@ -48,6 +48,10 @@ class _VerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Verdict.Value
     """Two runs of the same inputs disagree beyond tolerance, or timing does not settle."""
     VERDICT_INTERNAL: _Verdict.ValueType  # 12
     """The profiler itself failed; says nothing about the candidate. The caller may retry."""
+    VERDICT_IMPLAUSIBLE: _Verdict.ValueType  # 13
+    """Its time or its counters at the time sizes are beyond what the device or the problem allows, so it does not do the
+    work there, or the measurement is not true.
+    """
 
 class Verdict(_Verdict, metaclass=_VerdictEnumTypeWrapper):
     """How an evaluation ended. A verdict is a fact about the candidate, never an RPC error."""
@@ -78,6 +82,10 @@ VERDICT_UNSTABLE: Verdict.ValueType  # 11
 """Two runs of the same inputs disagree beyond tolerance, or timing does not settle."""
 VERDICT_INTERNAL: Verdict.ValueType  # 12
 """The profiler itself failed; says nothing about the candidate. The caller may retry."""
+VERDICT_IMPLAUSIBLE: Verdict.ValueType  # 13
+"""Its time or its counters at the time sizes are beyond what the device or the problem allows, so it does not do the
+work there, or the measurement is not true.
+"""
 Global___Verdict: _TypeAlias = Verdict  # noqa: Y015
 
 class _Provenance:

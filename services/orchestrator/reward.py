@@ -23,6 +23,7 @@ PENALTIES: dict[verdict_pb2.Verdict.ValueType, float] = {
     verdict_pb2.VERDICT_TIMED_OUT: -0.7,
     verdict_pb2.VERDICT_RESOURCE_EXCEEDED: -0.4,  # a smaller tile of the same idea may fit
     verdict_pb2.VERDICT_UNSTABLE: -0.5,
+    verdict_pb2.VERDICT_IMPLAUSIBLE: -1.0,
     verdict_pb2.VERDICT_INTERNAL: 0.0,  # says nothing about the candidate
 }
 """What a failed evaluation costs, in the unit of the reward (1 is an infinite speedup)."""

@@ -19,6 +19,7 @@ _WHAT: dict[verdict_pb2.Verdict.ValueType, str] = {
     verdict_pb2.VERDICT_TIMED_OUT: "does not finish within the limit",
     verdict_pb2.VERDICT_RESOURCE_EXCEEDED: "needs more than the device has",
     verdict_pb2.VERDICT_UNSTABLE: "gives different results or times from run to run",
+    verdict_pb2.VERDICT_IMPLAUSIBLE: "leaves work out at the time size, or was not measured truly",
     verdict_pb2.VERDICT_INTERNAL: "could not be evaluated, by a fault of the profiler",
 }
 

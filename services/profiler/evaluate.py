@@ -5,7 +5,6 @@ the device does for others; each use of the device (a run, a timing, a count) wa
 """
 
 import asyncio
-import math
 import os
 import time
 from collections import OrderedDict
@@ -23,10 +22,11 @@ from services.profiler.baseline import Baselines, ReferenceFailedError
 from services.profiler.cases import Cases
 from services.profiler.checks import Budget, Candidate, check_again, level_0, level_1
 from services.profiler.compile import compile_kernel, toolchain_text
-from services.profiler.derived import as_metrics, derived_metrics, launch_figures, resources_at, roofline_ms
-from services.profiler.executor import Executor, Measured, Program, Subject
+from services.profiler.derived import resources_at
+from services.profiler.executor import Executor, Program, Subject
 from services.profiler.failure import CandidateError
 from services.profiler.inputs import Case, scalars
+from services.profiler.measure import TIME_SEED, comparison, count, subject_at, time_together
 from services.profiler.plan import make_plan
 from services.profiler.reference import References
 from services.profiler.source_rules import SourceRules
@@ -39,7 +39,6 @@ _UNDER_WAY = 4  # for each call that the device works on: while one is timed, ot
 _MOST_KEPT = 1024
 _MOST_FINDINGS = 32
 _REPEATABLE = frozenset({verdict_pb2.VERDICT_INTERNAL, verdict_pb2.VERDICT_TIMED_OUT})  # never answered from memory
-_TIME_SEED = 1
 
 
 @dataclass(slots=True)
@@ -194,7 +193,7 @@ class Pipeline:
         for size in (*problem.smoke, *problem.time):  # a plan that cannot be made needs no worker
             make_plan(
                 problem, kernel, compiled, self.executor.model, dict(size.parameters),
-                scalars(problem, Case.of(size, _TIME_SEED)),
+                scalars(problem, Case.of(size, TIME_SEED)),
             )  # fmt: skip
         return await self.executor.prepare(compiled)
 
@@ -257,9 +256,7 @@ class Pipeline:
         work.evaluation.stage_seconds["checker"] = time.perf_counter() - started
 
     def _subject(self, work: _Work, kernel: kernel_pb2.Kernel, program: Program, size: problem_pb2.Size) -> Subject:
-        values = scalars(work.problem, Case.of(size, _TIME_SEED))
-        plan = make_plan(work.problem, kernel, program.compiled, self.executor.model, dict(size.parameters), values)
-        return Subject(kernel_id(kernel), program, plan, work.problem, size)
+        return subject_at(work.problem, kernel, program, size, self.executor.model)
 
     async def _time(self, work: _Work) -> None:
         assert work.program is not None
@@ -270,43 +267,20 @@ class Pipeline:
                 self._subject(work, kernel, program, size)
                 for kernel, program in zip(work.against, work.others, strict=True)
             ]
-            measured.append(await self._timed_together(subject, others))
+            measured.append(await time_together(self.executor, self._turn, subject, others, settings().check_seconds))
         if not work.known:
             work.evaluation.timings.extend(one.timing for one in measured)
         work.comparisons = [
-            _comparison(kernel_id(kernel), [one.speedups[i] for one in measured], measured[0].timing.provenance)
+            comparison(kernel_id(kernel), [one.speedups[i] for one in measured], measured[0].timing.provenance)
             for i, kernel in enumerate(work.against)
         ]
 
-    async def _timed_together(self, subject: Subject, others: list[Subject]) -> Measured:
-        seconds = settings().check_seconds
-        try:
-            async with self._turn:
-                return await self.executor.time(subject, others, seconds=seconds)
-        except CandidateError as error:
-            if not others:
-                raise
-            async with self._turn:
-                await self.executor.time(subject, [], seconds=seconds)  # whose fault was it?
-            raise InvalidArgumentError(f"against: one of these kernels fails: {error.reason}") from error
-
     async def _count(self, work: _Work) -> None:
         assert work.program is not None
-        evaluation, program = work.evaluation, work.program
-        subject = self._subject(work, work.kernel, program, work.problem.time[0])
-        async with self._turn:
-            metrics, evaluation.counter_source = await self.executor.count(subject, seconds=settings().check_seconds)
-        values = {metric.name: metric.value for metric in metrics}
-        timing = evaluation.timings[0]
-        timing.roofline_ms = roofline_ms(work.problem, subject.plan, values, self.executor.model)
-        measured = timing.provenance == verdict_pb2.PROVENANCE_MEASURED
-        provenance = verdict_pb2.PROVENANCE_MEASURED if measured else verdict_pb2.PROVENANCE_ESTIMATED
-        figures = launch_figures(program.compiled, subject.plan, self.executor.model)
-        evaluation.metrics.extend(metrics)
-        evaluation.metrics.extend(as_metrics(figures, verdict_pb2.PROVENANCE_ESTIMATED))
-        evaluation.metrics.extend(as_metrics(derived_metrics(values, work.problem, subject.plan, timing), provenance))
-        if measured:
-            await check_again(self._candidate(work), evaluation.checks.append)
+        subject = self._subject(work, work.kernel, work.program, work.problem.time[0])
+        await count(self.executor, self._turn, subject, work.evaluation, settings().check_seconds)
+        if work.evaluation.timings[0].provenance == verdict_pb2.PROVENANCE_MEASURED:
+            await check_again(self._candidate(work), work.evaluation.checks.append)
 
 
 def _record(error: CandidateError, evaluation: evaluation_pb2.Evaluation) -> None:
@@ -319,15 +293,3 @@ def _record(error: CandidateError, evaluation: evaluation_pb2.Evaluation) -> Non
 def _forget(check: evaluation_pb2.Check) -> None:
     """Record nothing: what another executor compared is not this device's check."""
     del check
-
-
-def _comparison(
-    against: str, speedups: Sequence[tuple[float, float, float]], provenance: verdict_pb2.Provenance.ValueType
-) -> evaluation_pb2.Comparison:
-    """Take the geometric mean over the time sizes, of the central value and of both ends."""
-    central, low, high = (
-        math.exp(sum(math.log(max(one[part], 1e-12)) for one in speedups) / len(speedups)) for part in range(3)
-    )
-    return evaluation_pb2.Comparison(
-        against_kernel_id=against, speedup=central, speedup_low=low, speedup_high=high, provenance=provenance
-    )

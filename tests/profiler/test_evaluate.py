@@ -144,6 +144,13 @@ async def test_a_wrong_kernel_gets_its_verdict(pipeline: Pipeline, name: str, mo
     assert not evaluation.timings
 
 
+async def test_a_kernel_that_does_no_work_at_the_time_size_is_implausible(pipeline: Pipeline) -> None:
+    source = RELU_SOURCE.replace("i < n", "i < n && n < 1000000")
+    evaluation = await _evaluation(pipeline, relu_problem(), relu_kernel(source))
+    assert _named(evaluation) == "IMPLAUSIBLE", evaluation.reason
+    assert "stores 0 bytes" in evaluation.reason
+
+
 def _shorten(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     short = evaluate.settings().model_copy(update={"check_seconds": seconds})
     monkeypatch.setattr(evaluate, "settings", lambda: short)
