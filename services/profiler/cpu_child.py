@@ -77,6 +77,12 @@ def _findings(result: LaunchResult) -> list[dict[str, Any]]:
     ]
 
 
+def _end(launch: JobLaunch, result: LaunchResult) -> dict[str, Any]:
+    """Return how a launch ended, as a finding, for the ends that no single access tells."""
+    reason, _, line = result.reason.rpartition(" at line ")
+    return {"kind": result.status, "message": reason or result.status, "kernel": launch.symbol, "line": int(line or 0)}
+
+
 def _run(job: Job) -> Frame:
     program, buffers = _placed(job)
     deadline = time.monotonic() + job.options["seconds"]
@@ -93,7 +99,8 @@ def _run(job: Job) -> Frame:
         if result.status == "timed_out":
             return Frame({"status": "timed-out", "reason": f"{launch.symbol} did not finish", "findings": []})
         if result.findings or result.status != "ok":
-            return Frame({"status": "found", "reason": result.status, "findings": _findings(result)})
+            findings = _findings(result) or [_end(launch, result)]
+            return Frame({"status": "found", "reason": result.status, "findings": findings})
     blobs: list[Bytes] = [buffers[b.name].view.tobytes() for b in job.buffers if b.role != "scratch"]
     return Frame({"status": "ok", "findings": []}, blobs)
 

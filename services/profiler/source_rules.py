@@ -12,12 +12,13 @@ from collections import OrderedDict
 from optiml.sandboxing import sandbox
 from optiml.sandboxing.frames import Frame
 from optiml.sandboxing.worker_process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, python_step
+from optiml.settings import settings
 
 __all__ = ["SourceRules", "text_rejection"]
 
 _MOST_CHARACTERS = 1 << 20
 _MOST_KEPT = 512
-_SECONDS = 20.0
+_SHARE_OF_A_COMPILATION = 1 / 3  # that the front end may take
 
 _SPLICE = re.compile(r"\\[ \t]*\r?\n")
 _TEXT = re.compile(
@@ -79,18 +80,19 @@ class SourceRules:
     async def rejection(self, source: str) -> str | None:
         """Return why this text is not an acceptable candidate, in one line; None if it may be compiled."""
         if source not in self._known:
-            self._known[source] = text_rejection(source) or await self._parsed_rejection(source)
+            seconds = settings().compile_seconds * _SHARE_OF_A_COMPILATION
+            try:
+                self._known[source] = text_rejection(source) or await self._parsed_rejection(source, seconds)
+            except WorkerTimeoutError:  # not remembered: the machine may have been busy
+                return f"the C++ front end takes longer than {seconds:.3g} s over this text"
+            except WorkerDiedError:
+                return "the C++ front end crashes on this text"
             if len(self._known) > _MOST_KEPT:
                 self._known.popitem(last=False)
         return self._known[source]
 
-    async def _parsed_rejection(self, source: str) -> str | None:
+    async def _parsed_rejection(self, source: str, seconds: float) -> str | None:
         async with self._turn:
-            try:
-                answer = await self._process.call(Frame({"source": source}), _SECONDS, 0)
-            except WorkerTimeoutError:
-                return f"the C++ front end takes longer than {_SECONDS:g} s over this text"
-            except WorkerDiedError:
-                return "the C++ front end crashes on this text"
+            answer = await self._process.call(Frame({"source": source}), seconds, 0)
         violations = answer.header.get("violations")
         return str(violations[0])[:500] if isinstance(violations, list) and violations else None

@@ -11,12 +11,10 @@ import pytest
 import pytest_asyncio
 
 from optiml.errors import InvalidArgumentError
-from optiml.v1 import evaluation_pb2, kernel_pb2, problem_pb2, profiler_service_pb2, verdict_pb2
-from services.profiler import evaluate
+from optiml.v1 import kernel_pb2, problem_pb2, profiler_service_pb2, verdict_pb2
 from services.profiler.cpu_executor import CpuExecutor
 from services.profiler.evaluate import Pipeline
-from services.profiler.reference import References
-from services.profiler.source_rules import SourceRules
+from tests.profiler.evaluating import cpu_pipeline, evaluation_of, limits, named, result_of
 from tests.profiler.kernels import (
     F32,
     MATMUL_SOURCE,
@@ -37,38 +35,13 @@ SCALE = "y[i] = x[i] > 0.0f ? x[i] : 0.0f"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pipeline() -> AsyncIterator[Pipeline]:
-    rules, references = SourceRules(), References()
-    pipeline = Pipeline(CpuExecutor(), rules, references)
-    yield pipeline
-    await pipeline.stop()
-    await rules.stop()
-    await references.stop()
-
-
-async def _result(
-    pipeline: Pipeline, problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel, *against: kernel_pb2.Kernel
-) -> profiler_service_pb2.EvaluationResult:
-    request = profiler_service_pb2.EvaluateRequest(problem=problem, kernel=kernel, against=against)
-    async with aclosing(pipeline.evaluate(request)) as responses:
-        async for response in responses:
-            if response.HasField("result"):
-                return response.result
-    raise AssertionError("no result")
-
-
-async def _evaluation(
-    pipeline: Pipeline, problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel
-) -> evaluation_pb2.Evaluation:
-    return (await _result(pipeline, problem, kernel)).evaluation
-
-
-def _named(evaluation: evaluation_pb2.Evaluation) -> str:
-    return verdict_pb2.Verdict.Name(evaluation.verdict).removeprefix("VERDICT_")
+    async with cpu_pipeline() as pipeline:
+        yield pipeline
 
 
 async def test_a_right_kernel_is_ok_with_everything_filled_in(pipeline: Pipeline) -> None:
-    evaluation = await _evaluation(pipeline, matmul_problem(), matmul_kernel())
-    assert (_named(evaluation), evaluation.reason) == ("OK", "")
+    evaluation = await evaluation_of(pipeline, matmul_problem(), matmul_kernel())
+    assert (named(evaluation), evaluation.reason) == ("OK", "")
     assert evaluation.id.startswith("e")
     assert evaluation.toolchain.startswith("nvcc ")
     assert {check.level for check in evaluation.checks} == {"L0", "L1"}
@@ -87,7 +60,7 @@ async def test_counters_of_the_naive_matmul_are_what_the_hardware_counts(pipelin
     problem = matmul_problem()
     del problem.time[:]
     problem.time.extend(sizes({"M": 2048, "N": 2048, "K": 2048}))
-    evaluation = await _evaluation(pipeline, problem, matmul_kernel())
+    evaluation = await evaluation_of(pipeline, problem, matmul_kernel())
     counters = {metric.name: metric.value for metric in evaluation.metrics}
     sectors = counters["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
     assert sectors == pytest.approx(1.0743e9, rel=0.01)  # Nsight Compute, H200
@@ -134,26 +107,20 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-async def test_a_wrong_kernel_gets_its_verdict(pipeline: Pipeline, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wrong_kernel_gets_its_verdict(pipeline: Pipeline, name: str) -> None:
     source, verdict, words = WRONG[name]
-    if verdict == "TIMED_OUT":
-        _shorten(monkeypatch, seconds=1.0)
-    evaluation = await _evaluation(pipeline, relu_problem(), relu_kernel(source))
-    assert _named(evaluation) == verdict, evaluation.reason
+    with limits(check_seconds=1.0 if verdict == "TIMED_OUT" else 30.0):
+        evaluation = await evaluation_of(pipeline, relu_problem(), relu_kernel(source))
+    assert named(evaluation) == verdict, evaluation.reason
     assert words in evaluation.reason
     assert not evaluation.timings
 
 
 async def test_a_kernel_that_does_no_work_at_the_time_size_is_implausible(pipeline: Pipeline) -> None:
     source = RELU_SOURCE.replace("i < n", "i < n && n < 1000000")
-    evaluation = await _evaluation(pipeline, relu_problem(), relu_kernel(source))
-    assert _named(evaluation) == "IMPLAUSIBLE", evaluation.reason
+    evaluation = await evaluation_of(pipeline, relu_problem(), relu_kernel(source))
+    assert named(evaluation) == "IMPLAUSIBLE", evaluation.reason
     assert "stores 0 bytes" in evaluation.reason
-
-
-def _shorten(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    short = evaluate.settings().model_copy(update={"check_seconds": seconds})
-    monkeypatch.setattr(evaluate, "settings", lambda: short)
 
 
 @pytest.mark.parametrize(
@@ -167,20 +134,20 @@ def _shorten(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     ],
 )
 async def test_a_wrong_launch_gets_its_verdict(pipeline: Pipeline, grid: str, block: str, verdict: str) -> None:
-    evaluation = await _evaluation(pipeline, relu_problem(), relu_kernel(grid=grid, block=block))
-    assert _named(evaluation) == verdict, evaluation.reason
+    evaluation = await evaluation_of(pipeline, relu_problem(), relu_kernel(grid=grid, block=block))
+    assert named(evaluation) == verdict, evaluation.reason
 
 
 async def test_too_much_dynamic_shared_memory_is_a_resource_verdict(pipeline: Pipeline) -> None:
     kernel = relu_kernel()
     kernel.launches[0].dynamic_shared_memory_bytes = "300 * 1024"
-    evaluation = await _evaluation(pipeline, relu_problem(), kernel)
-    assert _named(evaluation) == "RESOURCE_EXCEEDED"
+    evaluation = await evaluation_of(pipeline, relu_problem(), kernel)
+    assert named(evaluation) == "RESOURCE_EXCEEDED"
 
 
 async def test_the_reason_has_numbers(pipeline: Pipeline) -> None:
     source = MATMUL_SOURCE.replace("k < K", "k < K - 1")
-    evaluation = await _evaluation(pipeline, matmul_problem(), matmul_kernel(source))
+    evaluation = await evaluation_of(pipeline, matmul_problem(), matmul_kernel(source))
     assert evaluation.reason.startswith("C[0, 0] is ")
     assert evaluation.reason.endswith("(M=37, N=29, K=31, seed 1)")
 
@@ -191,8 +158,8 @@ async def test_an_inout_argument_is_restored_before_every_run(pipeline: Pipeline
     problem.arguments.extend([buffer("x", problem_pb2.ROLE_IN, "N"), buffer("y", problem_pb2.ROLE_INOUT, "N")])
     problem.reference.numpy = "y = y + x"
     kernel = relu_kernel(RELU_SOURCE.replace(SCALE, "y[i] += x[i]"))
-    evaluation = await _evaluation(pipeline, problem, kernel)
-    assert _named(evaluation) == "OK", evaluation.reason
+    evaluation = await evaluation_of(pipeline, problem, kernel)
+    assert named(evaluation) == "OK", evaluation.reason
 
 
 async def test_two_launches_share_scratch(pipeline: Pipeline) -> None:
@@ -211,31 +178,31 @@ __global__ void second(const float* t, float* y, int n) {
         launches=[launch("first", grid, block, "x", "t", "i32 N"), launch("second", grid, block, "t", "y", "i32 N")],
         scratch=[kernel_pb2.Scratch(name="t", data_type=F32, elements="N")],
     )
-    evaluation = await _evaluation(pipeline, relu_problem(), kernel)
-    assert _named(evaluation) == "OK", evaluation.reason
+    evaluation = await evaluation_of(pipeline, relu_problem(), kernel)
+    assert named(evaluation) == "OK", evaluation.reason
     assert [resources.kernel for resources in evaluation.resources] == ["first", "second"]
 
 
 async def test_a_kernel_as_reference_is_run_in_double_precision(pipeline: Pipeline) -> None:
     problem = matmul_problem()
     problem.reference.kernel.CopyFrom(matmul_kernel())
-    evaluation = await _evaluation(pipeline, problem, matmul_kernel(block=(32, 8)))
-    assert _named(evaluation) == "OK", evaluation.reason
+    evaluation = await evaluation_of(pipeline, problem, matmul_kernel(block=(32, 8)))
+    assert named(evaluation) == "OK", evaluation.reason
     assert 0 < evaluation.checks[0].max_absolute_error < 1e-4
 
 
 async def test_a_kernel_as_reference_finds_a_wrong_one(pipeline: Pipeline) -> None:
     problem = matmul_problem()
     problem.reference.kernel.CopyFrom(matmul_kernel())
-    evaluation = await _evaluation(pipeline, problem, matmul_kernel(MATMUL_SOURCE.replace("k = 0", "k = 1")))
-    assert _named(evaluation) == "WRONG_RESULT"
+    evaluation = await evaluation_of(pipeline, problem, matmul_kernel(MATMUL_SOURCE.replace("k = 0", "k = 1")))
+    assert named(evaluation) == "WRONG_RESULT"
 
 
 async def test_a_reference_kernel_that_fails_is_the_requests_fault(pipeline: Pipeline) -> None:
     problem = relu_problem()
     problem.reference.kernel.CopyFrom(relu_kernel(RELU_SOURCE.replace("x[i]", "z[i]")))
     with pytest.raises(InvalidArgumentError, match=r"problem\.reference\.kernel.*identifier"):
-        await _evaluation(pipeline, problem, relu_kernel())
+        await evaluation_of(pipeline, problem, relu_kernel())
 
 
 async def test_coalesced_access_is_estimated_to_be_faster(pipeline: Pipeline) -> None:
@@ -244,7 +211,7 @@ async def test_coalesced_access_is_estimated_to_be_faster(pipeline: Pipeline) ->
     )
     swapped = swapped.replace("blockIdx.Q", "blockIdx.y * blockDim.y + threadIdx.x")
     swapped = swapped.replace("blockIdx.R", "blockIdx.x * blockDim.x + threadIdx.y")
-    result = await _result(pipeline, matmul_problem(), matmul_kernel(), matmul_kernel(swapped))
+    result = await result_of(pipeline, matmul_problem(), matmul_kernel(), matmul_kernel(swapped))
     (comparison,) = result.comparisons
     assert comparison.provenance == verdict_pb2.PROVENANCE_ESTIMATED
     assert comparison.speedup > 1.5
@@ -253,7 +220,7 @@ async def test_coalesced_access_is_estimated_to_be_faster(pipeline: Pipeline) ->
 
 async def test_a_known_evaluation_is_only_compared(pipeline: Pipeline) -> None:
     problem, kernel = relu_problem(), relu_kernel()
-    known = await _evaluation(pipeline, problem, kernel)
+    known = await evaluation_of(pipeline, problem, kernel)
     request = profiler_service_pb2.EvaluateRequest(problem=problem, kernel=kernel, against=[kernel], known=known)
     stages = []
     async with aclosing(pipeline.evaluate(request)) as responses:
@@ -266,7 +233,7 @@ async def test_a_known_evaluation_is_only_compared(pipeline: Pipeline) -> None:
 
 
 async def test_a_known_evaluation_of_another_kernel_is_refused(pipeline: Pipeline) -> None:
-    known = await _evaluation(pipeline, relu_problem(), relu_kernel())
+    known = await evaluation_of(pipeline, relu_problem(), relu_kernel())
     request = profiler_service_pb2.EvaluateRequest(problem=matmul_problem(), kernel=matmul_kernel(), known=known)
     with pytest.raises(InvalidArgumentError, match="known"):
         async for _ in pipeline.evaluate(request):
@@ -275,10 +242,10 @@ async def test_a_known_evaluation_of_another_kernel_is_refused(pipeline: Pipelin
 
 async def test_two_at_once_do_not_disturb_each_other(pipeline: Pipeline) -> None:
     first, second = await asyncio.gather(
-        _evaluation(pipeline, relu_problem(), relu_kernel(RELU_SOURCE + "// first\n__device__ int a;\n")),
-        _evaluation(pipeline, relu_problem(), relu_kernel(RELU_SOURCE.replace(": 0.0f", ": 9.0f"))),
+        evaluation_of(pipeline, relu_problem(), relu_kernel(RELU_SOURCE + "// first\n__device__ int a;\n")),
+        evaluation_of(pipeline, relu_problem(), relu_kernel(RELU_SOURCE.replace(": 0.0f", ": 9.0f"))),
     )
-    assert (_named(first), _named(second)) == ("OK", "WRONG_RESULT")
+    assert (named(first), named(second)) == ("OK", "WRONG_RESULT")
 
 
 def _processes_below(ancestor: int) -> set[int]:
@@ -298,25 +265,25 @@ def _computing(processes: set[int]) -> set[int]:
 async def test_cancelling_ends_the_work_itself(pipeline: Pipeline) -> None:
     before = _processes_below(os.getpid())
     source = RELU_SOURCE.replace("if (i < n)", "while (x[1] < 5.0f) {} if (i < n)")
-    running = asyncio.create_task(_evaluation(pipeline, relu_problem(), relu_kernel(source)))
+    running = asyncio.create_task(evaluation_of(pipeline, relu_problem(), relu_kernel(source)))
     await asyncio.sleep(2.0)
     assert not running.done()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert not _computing(_processes_below(os.getpid()) - before)
-    evaluation = await _evaluation(pipeline, relu_problem(), relu_kernel())
-    assert _named(evaluation) == "OK"
+    evaluation = await evaluation_of(pipeline, relu_problem(), relu_kernel())
+    assert named(evaluation) == "OK"
 
 
 async def test_a_worker_that_is_killed_is_replaced(pipeline: Pipeline) -> None:
     source = RELU_SOURCE.replace("if (i < n)", "while (x[2] < 5.0f) {} if (i < n)")
-    running = asyncio.create_task(_evaluation(pipeline, relu_problem(), relu_kernel(source)))
+    running = asyncio.create_task(evaluation_of(pipeline, relu_problem(), relu_kernel(source)))
     await asyncio.sleep(2.0)
     executor = pipeline.executor
     assert isinstance(executor, CpuExecutor)
     os.kill(executor.runner_process_ids[0], signal.SIGKILL)
     evaluation = await running
-    assert _named(evaluation) == "INTERNAL"
+    assert named(evaluation) == "INTERNAL"
     assert "worker" in evaluation.reason
-    assert _named(await _evaluation(pipeline, relu_problem(), relu_kernel())) == "OK"
+    assert named(await evaluation_of(pipeline, relu_problem(), relu_kernel())) == "OK"
