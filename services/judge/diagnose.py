@@ -55,9 +55,7 @@ def _dram(facts: Facts) -> Finding | None:
     excess = 1.0 - min(1.0, (facts.compulsory_bytes or total) / total) if total else 0.0
     peak = facts.model.dram_bytes_per_second
     meaning = f"{share:.0%} of the DRAM bandwidth of {peak / 1e12:.2g} TB/s is used"
-    return Finding(
-        share * (1 - facts.wasted_sectors * excess), "dram__bytes.sum", total, peak * facts.seconds, meaning
-    )
+    return Finding(share * (1 - facts.wasted_sectors * excess), "dram__bytes.sum", total, peak * facts.seconds, meaning)
 
 
 def _uncoalesced(facts: Facts) -> Finding | None:
