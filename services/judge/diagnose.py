@@ -55,9 +55,7 @@ def _dram(facts: Facts) -> Finding | None:
     excess = 1.0 - min(1.0, (facts.compulsory_bytes or total) / total) if total else 0.0
     peak = facts.model.dram_bytes_per_second
     meaning = f"{share:.0%} of the DRAM bandwidth of {peak / 1e12:.2g} TB/s is used"
-    return Finding(
-        share * (1 - facts.wasted_sectors * excess), "dram__bytes_read.sum", total, peak * facts.seconds, meaning
-    )
+    return Finding(share * (1 - facts.wasted_sectors * excess), "dram__bytes.sum", total, peak * facts.seconds, meaning)
 
 
 def _uncoalesced(facts: Facts) -> Finding | None:
@@ -121,7 +119,7 @@ def _latency(facts: Facts) -> Finding | None:
     busiest = facts.busiest_share
     if busiest is None:
         return None
-    names = ("sm__warps_active.avg.pct_of_peak_sustained_active", "launch__occupancy_limit_theoretical")
+    names = ("sm__warps_active.avg.pct_of_peak_sustained_active", "sm__maximum_warps_per_active_cycle_pct")
     metric = next((name for name in names if name in facts.metrics), "optiml__time_ms")
     value = facts.metrics.get(metric, facts.seconds * 1e3)
     occupancy = f" at an occupancy of {value:.0f} %" if metric in names else ""

@@ -70,7 +70,7 @@ class Facts:
     @property
     def dram_bytes(self) -> float | None:
         """Bytes to and from DRAM."""
-        return self.total("dram__bytes_read.sum", "dram__bytes_write.sum")
+        return self.get("dram__bytes.sum")
 
     @property
     def sectors(self) -> float | None:

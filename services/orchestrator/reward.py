@@ -53,7 +53,7 @@ SIGNALS: dict[Bottleneck.ValueType, dict[str, int]] = {
     verdict_pb2.BOTTLENECK_INSTRUCTION_OVERHEAD: {_INSTRUCTIONS: -1, "sm__inst_executed_pipe_alu.sum": -1},
     verdict_pb2.BOTTLENECK_LATENCY: {
         _OCCUPANCY: 1,
-        "launch__occupancy_limit_theoretical": 1,
+        "sm__maximum_warps_per_active_cycle_pct": 1,
         "smsp__issue_active.avg.pct_of_peak_sustained_active": 1,
         _INSTRUCTIONS: -1,
     },

@@ -64,7 +64,7 @@ def launch_figures(compiled: Compiled, plan: Plan, model: DeviceModel) -> Iterat
         waves.append(launch.blocks / (max(fits.blocks, 1) * model.multiprocessors))
     used = compiled.resources.values()
     yield "launch__registers_per_thread", max(r.registers for r in used)
-    yield "launch__occupancy_limit_theoretical", 100 * min(fractions)
+    yield "sm__maximum_warps_per_active_cycle_pct", 100 * min(fractions)
     yield "launch__grid_size", max(launch.blocks for launch in plan.launches)
     yield "launch__waves_per_multiprocessor", max(waves)
     yield "optiml__spill_bytes", max(r.spill_load_bytes + r.spill_store_bytes for r in used)

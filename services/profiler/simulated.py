@@ -97,6 +97,7 @@ def counters_of(
             "lts__t_sectors_op_write.sum": moved.l2_write_sectors,
             "dram__bytes_read.sum": moved.dram_read_bytes,
             "dram__bytes_write.sum": moved.dram_write_bytes,
+            "dram__bytes.sum": moved.dram_read_bytes + moved.dram_write_bytes,
         }
         for name, value in (dict(counts.totals) | modelled).items():
             totals[name] += value

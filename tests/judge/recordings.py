@@ -1,4 +1,7 @@
-"""Evaluations of the examples' baselines: as the CPU executor gave them for an H200, and (`_h200`) as one measured."""
+"""Evaluations of the examples' baselines: as the CPU executor gave them for an H200, and (`_h200`) as one measured.
+
+Their `dram__bytes.sum` is the sum of the bytes read and written, as recorded.
+"""
 
 import json
 from pathlib import Path

@@ -78,7 +78,7 @@ def test_evidence_is_ranked_known_and_labelled(name: str) -> None:
         ({"sm__inst_executed_pipe_xu.sum": 0.5 * 0.9 * _CYCLES_OF_RELU}, BOTTLENECK_COMPUTE_THROUGHPUT),
         ({"smsp__inst_executed.sum": 4 * 0.9 * _CYCLES_OF_RELU}, BOTTLENECK_INSTRUCTION_OVERHEAD),
         ({"optiml__spill_bytes": 2048}, BOTTLENECK_REGISTER_SPILLS),
-        ({"dram__bytes_read.sum": 1e6, "dram__bytes_write.sum": 1e6}, BOTTLENECK_LATENCY),
+        ({"dram__bytes.sum": 2e6}, BOTTLENECK_LATENCY),
         ({"optiml__roofline_fraction": 0.96}, BOTTLENECK_NONE),
     ],
 )

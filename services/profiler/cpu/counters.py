@@ -1,6 +1,6 @@
 """Names the totals of a launch as Nsight Compute names its counters.
 
-Memory counters are exact for the model in runtime/counters.cc; `dram__bytes_*` are lower bounds (each sector once).
+Memory counters are exact for the model in runtime/counters.cc; DRAM bytes are lower bounds (each sector once).
 Instruction counters count PTX instructions by the mapping in `services.profiler.cpu.mix`: close to, not equal to what
 SASS gives.
 """

@@ -17,7 +17,7 @@ from services.profiler.toolchain import Toolchain
 
 __all__ = ["COUNTED", "NcuAnswer", "arguments", "find_ncu", "parse", "unknown_metrics"]
 
-COUNTED = tuple(name for name in METRICS if not name.startswith(("optiml__", "launch__")))
+COUNTED = tuple(name for name, described in METRICS.items() if described.asked)
 _AVERAGED = re.compile(r"\.(avg|pct)\b|\.pct$|_rate\.")
 _TIME = "gpu__time_duration.sum"
 _TO_NANOSECONDS = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9}
