@@ -27,6 +27,7 @@ from services.profiler.derived import as_metrics, derived_metrics, launch_figure
 from services.profiler.executor import Executor, Measured, Program, Subject
 from services.profiler.failure import CandidateError
 from services.profiler.inputs import Case, scalars
+from services.profiler.oracle.constants import refuse_constant_outputs
 from services.profiler.plan import make_plan
 from services.profiler.reference import References
 from services.profiler.source_rules import SourceRules
@@ -226,6 +227,7 @@ class Pipeline:
 
     async def _checked(self, work: _Work) -> AsyncIterator[str]:
         candidate = self._candidate(work)
+        await refuse_constant_outputs(work.problem, self._cases)
         for stage, level in (("L0", level_0), ("L1", level_1)):
             yield stage
             with _timed(work, stage):
