@@ -34,6 +34,8 @@ __all__ = [
     "Candidate",
     "allowed_error",
     "check_again",
+    "check_cases",
+    "checked",
     "level_0",
     "level_1",
     "reject_findings",
@@ -211,6 +213,13 @@ async def level_0(candidate: Candidate, record: Record) -> None:
         _settle(check, verdict_pb2.VERDICT_WRONG_RESULT)
 
 
+def check_cases(problem: problem_pb2.Problem) -> Iterator[Case]:
+    """Yield every case that L0 and L1 ask for."""
+    for size in problem.smoke:
+        yield Case.of(size, SEEDS[0])
+    yield from _cases(problem)
+
+
 def _cases(problem: problem_pb2.Problem) -> Iterator[Case]:
     for size in problem.check:
         for seed in SEEDS:
@@ -219,11 +228,19 @@ def _cases(problem: problem_pb2.Problem) -> Iterator[Case]:
         yield Case.of(problem.smoke[0], 1, inputs)
 
 
+async def checked(candidate: Candidate, given: Given, *, order: str = "") -> evaluation_pb2.Check:
+    """Run one case and compare; the checker is off.
+
+    Raises:
+        CandidateError: it does not run, or touches what it must not.
+    """
+    ran = await _run(candidate, given, poison=POISON, check=False, order=order or candidate.executor.orders[0])
+    return await asyncio.to_thread(_judged, candidate, ran, given, "L1", POISON)
+
+
 async def _repeated(candidate: Candidate, given: Given) -> evaluation_pb2.Check:
     """Run the same inputs again, blocks in another order where the executor can: the result must stay."""
-    order = candidate.executor.orders[-1]
-    ran = await _run(candidate, given, poison=POISON, check=False, order=order)
-    check = await asyncio.to_thread(_judged, candidate, ran, given, "L1", POISON)
+    check = await checked(candidate, given, order=candidate.executor.orders[-1])
     check.inputs = "repeat"
     if not check.passed:
         check.reason = f"a second run on the same inputs disagrees: {check.reason}"
@@ -242,8 +259,7 @@ async def level_1(candidate: Candidate, record: Record) -> None:
         given = await candidate.cases.given(candidate.problem, case)
         if given is None:
             continue
-        ran = await _run(candidate, given, poison=POISON, check=False, order=candidate.executor.orders[0])
-        check = await asyncio.to_thread(_judged, candidate, ran, given, "L1", POISON)
+        check = await checked(candidate, given)
         record(check)
         _settle(check, verdict_pb2.VERDICT_WRONG_RESULT)
         if not repeated:
@@ -262,7 +278,6 @@ async def check_again(candidate: Candidate, record: Record) -> None:
     case = Case.of((candidate.problem.check or candidate.problem.smoke)[0], _FRESH_SEED)
     given = await candidate.cases.given(candidate.problem, case)
     assert given is not None  # drawn inputs are never passed over
-    ran = await _run(candidate, given, poison=POISON, check=False, order=candidate.executor.orders[0])
-    check = await asyncio.to_thread(_judged, candidate, ran, given, "L1", POISON)
+    check = await checked(candidate, given)
     record(check)
     _settle(check, verdict_pb2.VERDICT_UNSTABLE)

@@ -213,17 +213,23 @@ class Pipeline:
             subject = self._subject(work, work.kernel, work.program, work.problem.time[0])
             work.evaluation.resources.extend(resources_at(work.program.compiled, subject.plan, self.executor.model))
 
+    async def compiled(self, problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel) -> Candidate:
+        """Compile a kernel and make it ready for its checks.
+
+        Raises:
+            CandidateError: it is no acceptable candidate, or does not compile.
+        """
+        async with self._compiling:
+            await self._references.start()
+            return self._ready(problem, kernel, await self._program(problem, kernel))
+
+    def _ready(self, problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel, program: Program) -> Candidate:
+        budget = Budget(settings().check_seconds)
+        return Candidate(problem, kernel, program, self.executor, self._cases, self._turn, budget)
+
     def _candidate(self, work: _Work) -> Candidate:
         assert work.program is not None
-        return Candidate(
-            work.problem,
-            work.kernel,
-            work.program,
-            self.executor,
-            self._cases,
-            self._turn,
-            Budget(settings().check_seconds),
-        )
+        return self._ready(work.problem, work.kernel, work.program)
 
     async def _checked(self, work: _Work) -> AsyncIterator[str]:
         candidate = self._candidate(work)
