@@ -34,6 +34,7 @@ METRICS: dict[str, Description] = {
     "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": Description("sector", "32-byte sectors that global stores touch"),
     "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum": Description("request", "warp-level global atomic requests"),
     "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum": Description("sector", "sectors that global atomics touch"),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum": Description("sector", "sectors that global reductions touch"),
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": Description("wavefront", "shared-memory load cycles"),
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": Description("wavefront", "shared-memory store cycles"),
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": Description("cycle", "extra cycles of shared loads"),

@@ -11,7 +11,7 @@ import typer
 from pydantic import ValidationError
 
 from optiml.settings import settings
-from optimlctl.commands import cancel, doctor, evaluate, get, init, list_, optimize, submit, up, watch
+from optimlctl.commands import cancel, check, doctor, evaluate, get, init, list_, optimize, submit, up, watch
 from optimlctl.exit_codes import ExitCode
 from optimlctl.failures import one_line, tell
 from optimlctl.installed import package_version
@@ -29,7 +29,7 @@ app = typer.Typer(
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (optimize, evaluate, init, submit, watch, get, list_, cancel, up, doctor):
+for command in (optimize, evaluate, check, init, submit, watch, get, list_, cancel, up, doctor):
     command.register(app)
 
 

@@ -28,25 +28,37 @@ from optiml.v1 import problem_pb2 as optiml_dot_v1_dot_problem__pb2
 from optiml.v1 import verdict_pb2 as optiml_dot_v1_dot_verdict__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n optiml/v1/profiler_service.proto\x12\toptiml.v1\x1a\x1aoptiml/v1/evaluation.proto\x1a\x16optiml/v1/kernel.proto\x1a\x17optiml/v1/problem.proto\x1a\x17optiml/v1/verdict.proto\"\xca\x01\n\x0f\x45valuateRequest\x12#\n\x07problem\x18\x01 \x01(\x0b\x32\x12.optiml.v1.Problem\x12!\n\x06kernel\x18\x02 \x01(\x0b\x32\x11.optiml.v1.Kernel\x12%\n\x06\x64\x65vice\x18\x03 \x01(\x0e\x32\x15.optiml.v1.DeviceKind\x12\"\n\x07\x61gainst\x18\x04 \x03(\x0b\x32\x11.optiml.v1.Kernel\x12$\n\x05known\x18\x05 \x01(\x0b\x32\x15.optiml.v1.Evaluation\"[\n\x10\x45valuateResponse\x12\x0f\n\x05stage\x18\x01 \x01(\tH\x00\x12-\n\x06result\x18\x02 \x01(\x0b\x32\x1b.optiml.v1.EvaluationResultH\x00\x42\x07\n\x05\x65vent\"i\n\x10\x45valuationResult\x12)\n\nevaluation\x18\x01 \x01(\x0b\x32\x15.optiml.v1.Evaluation\x12*\n\x0b\x63omparisons\x18\x02 \x03(\x0b\x32\x15.optiml.v1.Comparison\"\x18\n\x16GetCapabilitiesRequest\"j\n\x17GetCapabilitiesResponse\x12+\n\x0c\x63\x61pabilities\x18\x01 \x03(\x0b\x32\x15.optiml.v1.Capability\x12\"\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x11.optiml.v1.Device\"J\n\nCapability\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tavailable\x18\x02 \x01(\x08\x12\r\n\x05\x66ound\x18\x03 \x01(\t\x12\x0c\n\x04\x63ure\x18\x04 \x01(\t2\xb2\x01\n\x0fProfilerService\x12\x45\n\x08\x45valuate\x12\x1a.optiml.v1.EvaluateRequest\x1a\x1b.optiml.v1.EvaluateResponse0\x01\x12X\n\x0fGetCapabilities\x12!.optiml.v1.GetCapabilitiesRequest\x1a\".optiml.v1.GetCapabilitiesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n optiml/v1/profiler_service.proto\x12\toptiml.v1\x1a\x1aoptiml/v1/evaluation.proto\x1a\x16optiml/v1/kernel.proto\x1a\x17optiml/v1/problem.proto\x1a\x17optiml/v1/verdict.proto\"\xca\x01\n\x0f\x45valuateRequest\x12#\n\x07problem\x18\x01 \x01(\x0b\x32\x12.optiml.v1.Problem\x12!\n\x06kernel\x18\x02 \x01(\x0b\x32\x11.optiml.v1.Kernel\x12%\n\x06\x64\x65vice\x18\x03 \x01(\x0e\x32\x15.optiml.v1.DeviceKind\x12\"\n\x07\x61gainst\x18\x04 \x03(\x0b\x32\x11.optiml.v1.Kernel\x12$\n\x05known\x18\x05 \x01(\x0b\x32\x15.optiml.v1.Evaluation\"[\n\x10\x45valuateResponse\x12\x0f\n\x05stage\x18\x01 \x01(\tH\x00\x12-\n\x06result\x18\x02 \x01(\x0b\x32\x1b.optiml.v1.EvaluationResultH\x00\x42\x07\n\x05\x65vent\"i\n\x10\x45valuationResult\x12)\n\nevaluation\x18\x01 \x01(\x0b\x32\x15.optiml.v1.Evaluation\x12*\n\x0b\x63omparisons\x18\x02 \x03(\x0b\x32\x15.optiml.v1.Comparison\"\x95\x01\n\x13\x43heckProblemRequest\x12#\n\x07problem\x18\x01 \x01(\x0b\x32\x12.optiml.v1.Problem\x12!\n\x06kernel\x18\x02 \x01(\x0b\x32\x11.optiml.v1.Kernel\x12%\n\x06\x64\x65vice\x18\x03 \x01(\x0e\x32\x15.optiml.v1.DeviceKind\x12\x0f\n\x07seconds\x18\x04 \x01(\x01\"[\n\x14\x43heckProblemResponse\x12\x0f\n\x05stage\x18\x01 \x01(\tH\x00\x12)\n\x06result\x18\x02 \x01(\x0b\x32\x17.optiml.v1.ProblemCheckH\x00\x42\x07\n\x05\x65vent\"\x84\x02\n\x0cProblemCheck\x12\x12\n\nproblem_id\x18\x01 \x01(\t\x12\x11\n\tkernel_id\x18\x02 \x01(\t\x12!\n\x06\x64\x65vice\x18\x03 \x01(\x0b\x32\x11.optiml.v1.Device\x12\x11\n\ttoolchain\x18\x04 \x01(\t\x12#\n\x07verdict\x18\x05 \x01(\x0e\x32\x12.optiml.v1.Verdict\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x0b\n\x03log\x18\x07 \x01(\t\x12\x31\n\x0ftrivial_outputs\x18\x08 \x03(\x0b\x32\x18.optiml.v1.TrivialOutput\x12\"\n\x07mutants\x18\t \x03(\x0b\x32\x11.optiml.v1.Mutant\"M\n\rTrivialOutput\x12\x0e\n\x06output\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\x12\x0e\n\x06passes\x18\x03 \x01(\x08\x12\x0e\n\x06reason\x18\x04 \x01(\t\"\xb1\x01\n\x06Mutant\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04line\x18\x02 \x01(\x05\x12\x0e\n\x06\x62\x65\x66ore\x18\x03 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x04 \x01(\t\x12#\n\x04\x66\x61te\x18\x05 \x01(\x0e\x32\x15.optiml.v1.MutantFate\x12#\n\x07verdict\x18\x06 \x01(\x0e\x32\x12.optiml.v1.Verdict\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x12\n\nsuggestion\x18\x08 \x01(\t\"\x18\n\x16GetCapabilitiesRequest\"j\n\x17GetCapabilitiesResponse\x12+\n\x0c\x63\x61pabilities\x18\x01 \x03(\x0b\x32\x15.optiml.v1.Capability\x12\"\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x11.optiml.v1.Device\"J\n\nCapability\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tavailable\x18\x02 \x01(\x08\x12\r\n\x05\x66ound\x18\x03 \x01(\t\x12\x0c\n\x04\x63ure\x18\x04 \x01(\t*\x97\x01\n\nMutantFate\x12\x1b\n\x17MUTANT_FATE_UNSPECIFIED\x10\x00\x12\x16\n\x12MUTANT_FATE_KILLED\x10\x01\x12\x18\n\x14MUTANT_FATE_SURVIVED\x10\x02\x12!\n\x1dMUTANT_FATE_MAY_BE_EQUIVALENT\x10\x03\x12\x17\n\x13MUTANT_FATE_NOT_RUN\x10\x04\x32\x85\x02\n\x0fProfilerService\x12\x45\n\x08\x45valuate\x12\x1a.optiml.v1.EvaluateRequest\x1a\x1b.optiml.v1.EvaluateResponse0\x01\x12Q\n\x0c\x43heckProblem\x12\x1e.optiml.v1.CheckProblemRequest\x1a\x1f.optiml.v1.CheckProblemResponse0\x01\x12X\n\x0fGetCapabilities\x12!.optiml.v1.GetCapabilitiesRequest\x1a\".optiml.v1.GetCapabilitiesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'optiml.v1.profiler_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_MUTANTFATE']._serialized_start=1532
+  _globals['_MUTANTFATE']._serialized_end=1683
   _globals['_EVALUATEREQUEST']._serialized_start=150
   _globals['_EVALUATEREQUEST']._serialized_end=352
   _globals['_EVALUATERESPONSE']._serialized_start=354
   _globals['_EVALUATERESPONSE']._serialized_end=445
   _globals['_EVALUATIONRESULT']._serialized_start=447
   _globals['_EVALUATIONRESULT']._serialized_end=552
-  _globals['_GETCAPABILITIESREQUEST']._serialized_start=554
-  _globals['_GETCAPABILITIESREQUEST']._serialized_end=578
-  _globals['_GETCAPABILITIESRESPONSE']._serialized_start=580
-  _globals['_GETCAPABILITIESRESPONSE']._serialized_end=686
-  _globals['_CAPABILITY']._serialized_start=688
-  _globals['_CAPABILITY']._serialized_end=762
-  _globals['_PROFILERSERVICE']._serialized_start=765
-  _globals['_PROFILERSERVICE']._serialized_end=943
+  _globals['_CHECKPROBLEMREQUEST']._serialized_start=555
+  _globals['_CHECKPROBLEMREQUEST']._serialized_end=704
+  _globals['_CHECKPROBLEMRESPONSE']._serialized_start=706
+  _globals['_CHECKPROBLEMRESPONSE']._serialized_end=797
+  _globals['_PROBLEMCHECK']._serialized_start=800
+  _globals['_PROBLEMCHECK']._serialized_end=1060
+  _globals['_TRIVIALOUTPUT']._serialized_start=1062
+  _globals['_TRIVIALOUTPUT']._serialized_end=1139
+  _globals['_MUTANT']._serialized_start=1142
+  _globals['_MUTANT']._serialized_end=1319
+  _globals['_GETCAPABILITIESREQUEST']._serialized_start=1321
+  _globals['_GETCAPABILITIESREQUEST']._serialized_end=1345
+  _globals['_GETCAPABILITIESRESPONSE']._serialized_start=1347
+  _globals['_GETCAPABILITIESRESPONSE']._serialized_end=1453
+  _globals['_CAPABILITY']._serialized_start=1455
+  _globals['_CAPABILITY']._serialized_end=1529
+  _globals['_PROFILERSERVICE']._serialized_start=1686
+  _globals['_PROFILERSERVICE']._serialized_end=1947
 # @@protoc_insertion_point(module_scope)

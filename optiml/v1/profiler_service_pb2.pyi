@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from optiml.v1 import evaluation_pb2 as _evaluation_pb2
 from optiml.v1 import kernel_pb2 as _kernel_pb2
 from optiml.v1 import problem_pb2 as _problem_pb2
@@ -21,6 +22,38 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _MutantFate:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MutantFateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MutantFate.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MUTANT_FATE_UNSPECIFIED: _MutantFate.ValueType  # 0
+    """Not set."""
+    MUTANT_FATE_KILLED: _MutantFate.ValueType  # 1
+    """A check failed: as it should be."""
+    MUTANT_FATE_SURVIVED: _MutantFate.ValueType  # 2
+    """Every check passed, though it computes something else: the problem is too weak."""
+    MUTANT_FATE_MAY_BE_EQUIVALENT: _MutantFate.ValueType  # 3
+    """Every check passed, and nothing that was tried tells it from the kernel: it may compute the same."""
+    MUTANT_FATE_NOT_RUN: _MutantFate.ValueType  # 4
+    """It does not compile, cannot run here, or the time was over: it says nothing."""
+
+class MutantFate(_MutantFate, metaclass=_MutantFateEnumTypeWrapper):
+    """What became of a broken kernel."""
+
+MUTANT_FATE_UNSPECIFIED: MutantFate.ValueType  # 0
+"""Not set."""
+MUTANT_FATE_KILLED: MutantFate.ValueType  # 1
+"""A check failed: as it should be."""
+MUTANT_FATE_SURVIVED: MutantFate.ValueType  # 2
+"""Every check passed, though it computes something else: the problem is too weak."""
+MUTANT_FATE_MAY_BE_EQUIVALENT: MutantFate.ValueType  # 3
+"""Every check passed, and nothing that was tried tells it from the kernel: it may compute the same."""
+MUTANT_FATE_NOT_RUN: MutantFate.ValueType  # 4
+"""It does not compile, cannot run here, or the time was over: it says nothing."""
+Global___MutantFate: _TypeAlias = MutantFate  # noqa: Y015
 
 @_typing.final
 class EvaluateRequest(_message.Message):
@@ -127,6 +160,218 @@ class EvaluationResult(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EvaluationResult: _TypeAlias = EvaluationResult  # noqa: Y015
+
+@_typing.final
+class CheckProblemRequest(_message.Message):
+    """Request of CheckProblem."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    KERNEL_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    SECONDS_FIELD_NUMBER: _builtins.int
+    device: _verdict_pb2.DeviceKind.ValueType
+    """Where to run; UNSPECIFIED lets the profiler choose."""
+    seconds: _builtins.float
+    """Seconds to spend on broken kernels at most; 0 is the default of 20."""
+    @_builtins.property
+    def problem(self) -> _problem_pb2.Problem:
+        """What must be computed."""
+
+    @_builtins.property
+    def kernel(self) -> _kernel_pb2.Kernel:
+        """A kernel that is right: the one that is broken in many ways."""
+
+    def __init__(
+        self,
+        *,
+        problem: _problem_pb2.Problem | None = ...,
+        kernel: _kernel_pb2.Kernel | None = ...,
+        device: _verdict_pb2.DeviceKind.ValueType = ...,
+        seconds: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["kernel", b"kernel", "problem", b"problem"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "kernel", b"kernel", "problem", b"problem", "seconds", b"seconds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckProblemRequest: _TypeAlias = CheckProblemRequest  # noqa: Y015
+
+@_typing.final
+class CheckProblemResponse(_message.Message):
+    """Response of CheckProblem: stages as they begin, then one result."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STAGE_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    stage: _builtins.str
+    """A stage begins: "baseline", "trivial outputs", "mutants 16 of 48", "survivors"."""
+    @_builtins.property
+    def result(self) -> Global___ProblemCheck:
+        """The end."""
+
+    def __init__(
+        self,
+        *,
+        stage: _builtins.str = ...,
+        result: Global___ProblemCheck | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "result", b"result", "stage", b"stage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "result", b"result", "stage", b"stage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["stage", "result"]  # noqa: Y015
+    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
+
+Global___CheckProblemResponse: _TypeAlias = CheckProblemResponse  # noqa: Y015
+
+@_typing.final
+class ProblemCheck(_message.Message):
+    """How strong a problem's check is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROBLEM_ID_FIELD_NUMBER: _builtins.int
+    KERNEL_ID_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    TOOLCHAIN_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    LOG_FIELD_NUMBER: _builtins.int
+    TRIVIAL_OUTPUTS_FIELD_NUMBER: _builtins.int
+    MUTANTS_FIELD_NUMBER: _builtins.int
+    problem_id: _builtins.str
+    """The problem's id."""
+    kernel_id: _builtins.str
+    """The kernel's id."""
+    toolchain: _builtins.str
+    """Compiler and flags."""
+    verdict: _verdict_pb2.Verdict.ValueType
+    """How the kernel itself fared; nothing else was tried unless it is OK."""
+    reason: _builtins.str
+    """One line for a person; empty for OK."""
+    log: _builtins.str
+    """Compiler output of a kernel that does not compile, scrubbed."""
+    @_builtins.property
+    def device(self) -> _evaluation_pb2.Device:
+        """Where it ran."""
+
+    @_builtins.property
+    def trivial_outputs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrivialOutput]:
+        """Outputs that need no work, output by output."""
+
+    @_builtins.property
+    def mutants(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mutant]:
+        """Broken kernels, in the order they were tried."""
+
+    def __init__(
+        self,
+        *,
+        problem_id: _builtins.str = ...,
+        kernel_id: _builtins.str = ...,
+        device: _evaluation_pb2.Device | None = ...,
+        toolchain: _builtins.str = ...,
+        verdict: _verdict_pb2.Verdict.ValueType = ...,
+        reason: _builtins.str = ...,
+        log: _builtins.str = ...,
+        trivial_outputs: _abc.Iterable[Global___TrivialOutput] | None = ...,
+        mutants: _abc.Iterable[Global___Mutant] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["device", b"device"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "kernel_id", b"kernel_id", "log", b"log", "mutants", b"mutants", "problem_id", b"problem_id", "reason", b"reason", "toolchain", b"toolchain", "trivial_outputs", b"trivial_outputs", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProblemCheck: _TypeAlias = ProblemCheck  # noqa: Y015
+
+@_typing.final
+class TrivialOutput(_message.Message):
+    """An output that needs no work, put in the place of the kernel's, the other outputs being right."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTPUT_FIELD_NUMBER: _builtins.int
+    WHAT_FIELD_NUMBER: _builtins.int
+    PASSES_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    output: _builtins.str
+    """The output's name."""
+    what: _builtins.str
+    """What it is, as in "zeros" or "a copy of x"."""
+    passes: _builtins.bool
+    """Whether every check takes it."""
+    reason: _builtins.str
+    """One line for a person: where it fails, or how to make it fail."""
+    def __init__(
+        self,
+        *,
+        output: _builtins.str = ...,
+        what: _builtins.str = ...,
+        passes: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "passes", b"passes", "reason", b"reason", "what", b"what"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrivialOutput: _TypeAlias = TrivialOutput  # noqa: Y015
+
+@_typing.final
+class Mutant(_message.Message):
+    """A kernel with one thing broken."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    LINE_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    FATE_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    SUGGESTION_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """What is broken, as in "comparison off by one"."""
+    line: _builtins.int
+    """Line of the candidate's source; 0 if the launch was changed."""
+    before: _builtins.str
+    """That line, or the launch's expression, as it was."""
+    after: _builtins.str
+    """The same, broken."""
+    fate: Global___MutantFate.ValueType
+    """What became of it."""
+    verdict: _verdict_pb2.Verdict.ValueType
+    """The verdict that killed it; OK for a survivor."""
+    reason: _builtins.str
+    """One line for a person: why it failed."""
+    suggestion: _builtins.str
+    """SURVIVED: what to change in the problem so that it fails, as found by trying; empty if nothing was found."""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        line: _builtins.int = ...,
+        before: _builtins.str = ...,
+        after: _builtins.str = ...,
+        fate: Global___MutantFate.ValueType = ...,
+        verdict: _verdict_pb2.Verdict.ValueType = ...,
+        reason: _builtins.str = ...,
+        suggestion: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "fate", b"fate", "kind", b"kind", "line", b"line", "reason", b"reason", "suggestion", b"suggestion", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Mutant: _TypeAlias = Mutant  # noqa: Y015
 
 @_typing.final
 class GetCapabilitiesRequest(_message.Message):

@@ -40,6 +40,11 @@ class ProfilerServiceStub:
                 request_serializer=optiml_dot_v1_dot_profiler__service__pb2.EvaluateRequest.SerializeToString,
                 response_deserializer=optiml_dot_v1_dot_profiler__service__pb2.EvaluateResponse.FromString,
                 _registered_method=True)
+        self.CheckProblem = channel.unary_stream(
+                '/optiml.v1.ProfilerService/CheckProblem',
+                request_serializer=optiml_dot_v1_dot_profiler__service__pb2.CheckProblemRequest.SerializeToString,
+                response_deserializer=optiml_dot_v1_dot_profiler__service__pb2.CheckProblemResponse.FromString,
+                _registered_method=True)
         self.GetCapabilities = channel.unary_unary(
                 '/optiml.v1.ProfilerService/GetCapabilities',
                 request_serializer=optiml_dot_v1_dot_profiler__service__pb2.GetCapabilitiesRequest.SerializeToString,
@@ -62,6 +67,16 @@ class ProfilerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CheckProblem(self, request, context):
+        """Finds out how strong a problem's own check is: outputs that need no work and broken kernels must fail it. Streams
+        a stage as it begins and ends with the result. Idempotent. A kernel that fails its own check is a verdict in the
+        result, and nothing else is tried then. Status codes are those of Evaluate; INVALID_ARGUMENT also when a constant
+        passes as every output: mend the problem, Evaluate refuses it too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetCapabilities(self, request, context):
         """Says what this profiler can do here, and the cure for what it cannot. Idempotent, cheap, never fails.
         """
@@ -76,6 +91,11 @@ def add_ProfilerServiceServicer_to_server(servicer, server):
                     servicer.Evaluate,
                     request_deserializer=optiml_dot_v1_dot_profiler__service__pb2.EvaluateRequest.FromString,
                     response_serializer=optiml_dot_v1_dot_profiler__service__pb2.EvaluateResponse.SerializeToString,
+            ),
+            'CheckProblem': grpc.unary_stream_rpc_method_handler(
+                    servicer.CheckProblem,
+                    request_deserializer=optiml_dot_v1_dot_profiler__service__pb2.CheckProblemRequest.FromString,
+                    response_serializer=optiml_dot_v1_dot_profiler__service__pb2.CheckProblemResponse.SerializeToString,
             ),
             'GetCapabilities': grpc.unary_unary_rpc_method_handler(
                     servicer.GetCapabilities,
@@ -111,6 +131,33 @@ class ProfilerService:
             '/optiml.v1.ProfilerService/Evaluate',
             optiml_dot_v1_dot_profiler__service__pb2.EvaluateRequest.SerializeToString,
             optiml_dot_v1_dot_profiler__service__pb2.EvaluateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckProblem(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/optiml.v1.ProfilerService/CheckProblem',
+            optiml_dot_v1_dot_profiler__service__pb2.CheckProblemRequest.SerializeToString,
+            optiml_dot_v1_dot_profiler__service__pb2.CheckProblemResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -40,6 +40,12 @@ class ProfilerServiceStub:
     FAILED_PRECONDITION: the wanted device or the compiler is not here. UNAVAILABLE: draining, retry elsewhere.
     DEADLINE_EXCEEDED and CANCELLED stop the work itself.
     """
+    CheckProblem: _grpc.UnaryStreamMultiCallable[_profiler_service_pb2.CheckProblemRequest, _profiler_service_pb2.CheckProblemResponse]
+    """Finds out how strong a problem's own check is: outputs that need no work and broken kernels must fail it. Streams
+    a stage as it begins and ends with the result. Idempotent. A kernel that fails its own check is a verdict in the
+    result, and nothing else is tried then. Status codes are those of Evaluate; INVALID_ARGUMENT also when a constant
+    passes as every output: mend the problem, Evaluate refuses it too.
+    """
     GetCapabilities: _grpc.UnaryUnaryMultiCallable[_profiler_service_pb2.GetCapabilitiesRequest, _profiler_service_pb2.GetCapabilitiesResponse]
     """Says what this profiler can do here, and the cure for what it cannot. Idempotent, cheap, never fails."""
 
@@ -54,6 +60,12 @@ class ProfilerServiceAsyncStub(ProfilerServiceStub):
     INVALID_ARGUMENT: the request is malformed, mend it. RESOURCE_EXHAUSTED: the queue is full, retry after RetryInfo.
     FAILED_PRECONDITION: the wanted device or the compiler is not here. UNAVAILABLE: draining, retry elsewhere.
     DEADLINE_EXCEEDED and CANCELLED stop the work itself.
+    """
+    CheckProblem: _aio.UnaryStreamMultiCallable[_profiler_service_pb2.CheckProblemRequest, _profiler_service_pb2.CheckProblemResponse]  # type: ignore[assignment]
+    """Finds out how strong a problem's own check is: outputs that need no work and broken kernels must fail it. Streams
+    a stage as it begins and ends with the result. Idempotent. A kernel that fails its own check is a verdict in the
+    result, and nothing else is tried then. Status codes are those of Evaluate; INVALID_ARGUMENT also when a constant
+    passes as every output: mend the problem, Evaluate refuses it too.
     """
     GetCapabilities: _aio.UnaryUnaryMultiCallable[_profiler_service_pb2.GetCapabilitiesRequest, _profiler_service_pb2.GetCapabilitiesResponse]  # type: ignore[assignment]
     """Says what this profiler can do here, and the cure for what it cannot. Idempotent, cheap, never fails."""
@@ -72,6 +84,18 @@ class ProfilerServiceServicer(metaclass=_abc_1.ABCMeta):
         INVALID_ARGUMENT: the request is malformed, mend it. RESOURCE_EXHAUSTED: the queue is full, retry after RetryInfo.
         FAILED_PRECONDITION: the wanted device or the compiler is not here. UNAVAILABLE: draining, retry elsewhere.
         DEADLINE_EXCEEDED and CANCELLED stop the work itself.
+        """
+
+    @_abc_1.abstractmethod
+    def CheckProblem(
+        self,
+        request: _profiler_service_pb2.CheckProblemRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_profiler_service_pb2.CheckProblemResponse], _abc.AsyncIterator[_profiler_service_pb2.CheckProblemResponse]]:
+        """Finds out how strong a problem's own check is: outputs that need no work and broken kernels must fail it. Streams
+        a stage as it begins and ends with the result. Idempotent. A kernel that fails its own check is a verdict in the
+        result, and nothing else is tried then. Status codes are those of Evaluate; INVALID_ARGUMENT also when a constant
+        passes as every output: mend the problem, Evaluate refuses it too.
         """
 
     @_abc_1.abstractmethod

@@ -25,14 +25,28 @@ from services.profiler.inputs import Case, case_text, extents
 from services.profiler.plan import make_plan
 from services.profiler.reference import output_arguments
 from services.profiler.storage import kind_of
-from services.profiler.tolerance import allowed, reduction_length
+from services.profiler.tolerance import Allowed, allowed, reduction_length
 
-__all__ = ["Budget", "Candidate", "check_again", "level_0", "level_1", "reject_findings"]
+__all__ = [
+    "ADVERSARIAL",
+    "SEEDS",
+    "Budget",
+    "Candidate",
+    "allowed_error",
+    "check_again",
+    "check_cases",
+    "checked",
+    "level_0",
+    "level_1",
+    "reject_findings",
+]
 
-_SEEDS = (1, 2)
+SEEDS = (1, 2)
+"""That inputs are drawn from at the check sizes."""
+ADVERSARIAL = ("zeros", "large", "tiny")
+"""What the float inputs are scaled to, at the first smoke size."""
 _FRESH_SEED = 3
 _SHARE_OF_ONE_RUN = 1 / 3  # of the time for all checks
-_ADVERSARIAL = ("zeros", "large", "tiny")
 
 _VERDICT_OF_FINDING = {
     "race": verdict_pb2.VERDICT_RACE,
@@ -109,21 +123,25 @@ def _changed_input(problem: problem_pb2.Problem, ran: Ran, given: Given) -> str:
     return ""
 
 
+def allowed_error(problem: problem_pb2.Problem, argument: problem_pb2.Argument, given: Given) -> Allowed:
+    """Return the allowed error of one output in one case."""
+    expected = given.expected[argument.name]
+    length = reduction_length([array.size for array in given.inputs.buffers.values()], expected.size)
+    forgiven = given.sensitivity.get(argument.name, 0.0)
+    return allowed(problem.tolerance, kind_of(argument.data_type), expected, length, forgiven)
+
+
 def _differences(problem: problem_pb2.Problem, ran: Ran, given: Given, poison: int) -> Iterator[Difference]:
-    counts = [array.size for array in given.inputs.buffers.values()]
     for argument in output_arguments(problem):
         kind = kind_of(argument.data_type)
         shape = extents(argument, given.case.size)
         stored = np.frombuffer(ran.buffers[argument.name], kind.storage).reshape(shape)
-        expected = given.expected[argument.name]
-        forgiven = given.sensitivity.get(argument.name, 0.0)
-        length = reduction_length(counts, stored.size)
         yield compare(
             argument.name,
             stored,
-            expected,
+            given.expected[argument.name],
             kind,
-            allowed(problem.tolerance, kind, expected, length, forgiven),
+            allowed_error(problem, argument, given),
             poison=poison if argument.role == problem_pb2.ROLE_OUT else None,
             may_be_unwritten=argument.may_be_unwritten,
         )
@@ -195,19 +213,34 @@ async def level_0(candidate: Candidate, record: Record) -> None:
         _settle(check, verdict_pb2.VERDICT_WRONG_RESULT)
 
 
+def check_cases(problem: problem_pb2.Problem) -> Iterator[Case]:
+    """Yield every case that L0 and L1 ask for."""
+    for size in problem.smoke:
+        yield Case.of(size, SEEDS[0])
+    yield from _cases(problem)
+
+
 def _cases(problem: problem_pb2.Problem) -> Iterator[Case]:
     for size in problem.check:
-        for seed in _SEEDS:
+        for seed in SEEDS:
             yield Case.of(size, seed)
-    for inputs in _ADVERSARIAL:
+    for inputs in ADVERSARIAL:
         yield Case.of(problem.smoke[0], 1, inputs)
+
+
+async def checked(candidate: Candidate, given: Given, *, order: str = "") -> evaluation_pb2.Check:
+    """Run one case and compare; the checker is off.
+
+    Raises:
+        CandidateError: it does not run, or touches what it must not.
+    """
+    ran = await _run(candidate, given, poison=POISON, check=False, order=order or candidate.executor.orders[0])
+    return await asyncio.to_thread(_judged, candidate, ran, given, "L1", POISON)
 
 
 async def _repeated(candidate: Candidate, given: Given) -> evaluation_pb2.Check:
     """Run the same inputs again, blocks in another order where the executor can: the result must stay."""
-    order = candidate.executor.orders[-1]
-    ran = await _run(candidate, given, poison=POISON, check=False, order=order)
-    check = await asyncio.to_thread(_judged, candidate, ran, given, "L1", POISON)
+    check = await checked(candidate, given, order=candidate.executor.orders[-1])
     check.inputs = "repeat"
     if not check.passed:
         check.reason = f"a second run on the same inputs disagrees: {check.reason}"
@@ -226,8 +259,7 @@ async def level_1(candidate: Candidate, record: Record) -> None:
         given = await candidate.cases.given(candidate.problem, case)
         if given is None:
             continue
-        ran = await _run(candidate, given, poison=POISON, check=False, order=candidate.executor.orders[0])
-        check = await asyncio.to_thread(_judged, candidate, ran, given, "L1", POISON)
+        check = await checked(candidate, given)
         record(check)
         _settle(check, verdict_pb2.VERDICT_WRONG_RESULT)
         if not repeated:
@@ -246,7 +278,6 @@ async def check_again(candidate: Candidate, record: Record) -> None:
     case = Case.of((candidate.problem.check or candidate.problem.smoke)[0], _FRESH_SEED)
     given = await candidate.cases.given(candidate.problem, case)
     assert given is not None  # drawn inputs are never passed over
-    ran = await _run(candidate, given, poison=POISON, check=False, order=candidate.executor.orders[0])
-    check = await asyncio.to_thread(_judged, candidate, ran, given, "L1", POISON)
+    check = await checked(candidate, given)
     record(check)
     _settle(check, verdict_pb2.VERDICT_UNSTABLE)

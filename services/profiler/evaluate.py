@@ -27,6 +27,7 @@ from services.profiler.executor import Executor, Program, Subject
 from services.profiler.failure import CandidateError
 from services.profiler.inputs import Case, scalars
 from services.profiler.measure import TIME_SEED, comparison, count, subject_at, time_together
+from services.profiler.oracle.constants import refuse_constant_outputs
 from services.profiler.plan import make_plan
 from services.profiler.reference import References
 from services.profiler.source_rules import SourceRules
@@ -211,20 +212,27 @@ class Pipeline:
             subject = self._subject(work, work.kernel, work.program, work.problem.time[0])
             work.evaluation.resources.extend(resources_at(work.program.compiled, subject.plan, self.executor.model))
 
+    async def compiled(self, problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel) -> Candidate:
+        """Compile a kernel and make it ready for its checks.
+
+        Raises:
+            CandidateError: it is no acceptable candidate, or does not compile.
+        """
+        async with self._compiling:
+            await self._references.start()
+            return self._ready(problem, kernel, await self._program(problem, kernel))
+
+    def _ready(self, problem: problem_pb2.Problem, kernel: kernel_pb2.Kernel, program: Program) -> Candidate:
+        budget = Budget(settings().check_seconds)
+        return Candidate(problem, kernel, program, self.executor, self._cases, self._turn, budget)
+
     def _candidate(self, work: _Work) -> Candidate:
         assert work.program is not None
-        return Candidate(
-            work.problem,
-            work.kernel,
-            work.program,
-            self.executor,
-            self._cases,
-            self._turn,
-            Budget(settings().check_seconds),
-        )
+        return self._ready(work.problem, work.kernel, work.program)
 
     async def _checked(self, work: _Work) -> AsyncIterator[str]:
         candidate = self._candidate(work)
+        await refuse_constant_outputs(work.problem, self._cases)
         for stage, level in (("L0", level_0), ("L1", level_1)):
             yield stage
             with _timed(work, stage):

@@ -28,11 +28,10 @@ _BULK_STORE = re.compile(r"\bcp\.(?:async\.bulk|reduce)|\bmultimem\.")
 
 def _rates(values: Mapping[str, float], model: DeviceModel) -> list[tuple[str, float, float, str]]:
     """Return what was counted, with the device's peak for it, per second."""
-    dram = values.get("dram__bytes_read.sum", 0.0) + values.get("dram__bytes_write.sum", 0.0)
     fused = values.get("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", 0.0)
     issue = model.multiprocessors * _SCHEDULERS * model.clock_ghz * 1e9
     return [
-        ("bytes from and to DRAM", dram, model.dram_bytes_per_second, "bytes/s"),
+        ("bytes from and to DRAM", values.get("dram__bytes.sum", 0.0), model.dram_bytes_per_second, "bytes/s"),
         ("fp32 operations", 2 * fused, model.fp32_flops, "flop/s"),
         ("warp instructions", values.get("smsp__inst_executed.sum", 0.0), issue, "instructions/s"),
     ]
