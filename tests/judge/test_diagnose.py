@@ -21,7 +21,7 @@ from tests.judge.recordings import recorded, with_metrics
 BASELINES = {
     "attention": BOTTLENECK_LATENCY,
     "cross_entropy": BOTTLENECK_UNCOALESCED_ACCESS,
-    "layer_norm": BOTTLENECK_UNCOALESCED_ACCESS,
+    "layer_norm": BOTTLENECK_LOW_PARALLELISM,
     "matmul": BOTTLENECK_CACHE_THROUGHPUT,
     "maxpool3d": BOTTLENECK_DRAM_BANDWIDTH,
     "relu": BOTTLENECK_DRAM_BANDWIDTH,
