@@ -60,14 +60,13 @@ def _dram(facts: Facts) -> Finding | None:
 
 def _uncoalesced(facts: Facts) -> Finding | None:
     shares = [share for share in (facts.l1_share, facts.l2_share, facts.dram_share) if share is not None]
-    names = ("optiml__sectors_per_request_ld", "optiml__sectors_per_request_st")
-    known = [(facts.metrics[name], name) for name in names if name in facts.metrics]
-    if not shares or not known or not facts.wasted_sectors:
+    kind = max(("ld", "st"), key=facts.wasted_by)
+    metric = f"optiml__sectors_per_request_{kind}"
+    worst = facts.get(metric)
+    if not shares or worst is None or not facts.wasted_sectors:
         return None
-    worst, metric = max(known)
     ideal = float(facts.element_bytes)
-    kind = "load" if metric.endswith("ld") else "store"
-    meaning = f"{worst:.3g} sectors a global {kind} request where {ideal:g} would do"
+    meaning = f"{worst:.3g} sectors a global {'load' if kind == 'ld' else 'store'} request where {ideal:g} would do"
     return Finding(facts.wasted_sectors * min(1.0, max(shares)), metric, worst, ideal, meaning)
 
 
@@ -97,12 +96,13 @@ def _bank_conflicts(facts: Facts) -> Finding | None:
 
 
 def _arithmetic(facts: Facts) -> Finding | None:
-    share = facts.arithmetic_share
-    if share is None:
+    shares = facts.pipe_shares
+    if not shares:
         return None
-    value = facts.get("sm__inst_executed_pipe_fma.sum") or 0.0
+    metric = max(shares, key=lambda name: shares[name])
+    share, value = shares[metric], facts.metrics[metric]
     meaning = f"the busiest arithmetic pipe works {share:.0%} of the time"
-    return Finding(share, "sm__inst_executed_pipe_fma.sum", value, value / share if share else 0.0, meaning)
+    return Finding(share, metric, value, value / share if share else 0.0, meaning)
 
 
 def _instructions(facts: Facts) -> Finding | None:

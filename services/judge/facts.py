@@ -96,6 +96,11 @@ class Facts:
         needed = max(requests * self.element_bytes, (self.compulsory_bytes or 0.0) / SECTOR_BYTES)
         return max(0.0, 1.0 - needed / self.sectors)
 
+    def wasted_by(self, kind: str) -> float:
+        """Return the sectors beyond need of all global loads ("ld") or stores ("st")."""
+        requests = self.metrics.get(f"l1tex__t_requests_pipe_lsu_mem_global_op_{kind}.sum", 0.0)
+        return requests * max(0.0, self.metrics.get(f"optiml__sectors_per_request_{kind}", 0.0) - self.element_bytes)
+
     @property
     def dram_share(self) -> float | None:
         """DRAM bytes over peak bandwidth times time."""
@@ -146,17 +151,22 @@ class Facts:
         return _larger(computed, self._measured("smsp__issue_active.avg.pct_of_peak_sustained_active"))
 
     @property
-    def arithmetic_share(self) -> float | None:
-        """The busiest of the FMA, FP64 and transcendental pipes."""
+    def pipe_shares(self) -> dict[str, float]:
+        """Shares of the FMA, FP64 and transcendental pipes, by the metric that counts their instructions."""
         if self.model is None:
-            return None
-        pipes = (
-            self.rate_share(self.get("sm__inst_executed_pipe_fma.sum"), self.model.fp32_flops / 64 * self.busy),
-            self.rate_share(self.get("sm__inst_executed_pipe_fp64.sum"), self.model.fp64_flops / 64 * self.busy),
-            self.cycle_share(_divided(self.get("sm__inst_executed_pipe_xu.sum"), _XU_PER_CYCLE)),
-        )
-        known = [share for share in pipes if share is not None]
-        return max(known) if known else None
+            return {}
+        fma, fp64, xu = (f"sm__inst_executed_pipe_{pipe}.sum" for pipe in ("fma", "fp64", "xu"))
+        shares = {
+            fma: self.rate_share(self.get(fma), self.model.fp32_flops / 64 * self.busy),
+            fp64: self.rate_share(self.get(fp64), self.model.fp64_flops / 64 * self.busy),
+            xu: self.cycle_share(_divided(self.get(xu), _XU_PER_CYCLE)),
+        }
+        return {name: share for name, share in shares.items() if share is not None}
+
+    @property
+    def arithmetic_share(self) -> float | None:
+        """The busiest pipe's share."""
+        return max(self.pipe_shares.values(), default=None)
 
     @property
     def busiest_share(self) -> float | None:

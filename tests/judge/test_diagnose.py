@@ -21,7 +21,7 @@ from tests.judge.recordings import recorded, with_metrics
 BASELINES = {
     "attention": BOTTLENECK_LATENCY,
     "cross_entropy": BOTTLENECK_UNCOALESCED_ACCESS,
-    "layer_norm": BOTTLENECK_UNCOALESCED_ACCESS,
+    "layer_norm": BOTTLENECK_LOW_PARALLELISM,
     "matmul": BOTTLENECK_CACHE_THROUGHPUT,
     "maxpool3d": BOTTLENECK_DRAM_BANDWIDTH,
     "relu": BOTTLENECK_DRAM_BANDWIDTH,
@@ -87,6 +87,43 @@ def test_a_counter_that_explains_most_of_the_time_names_the_bottleneck(
 ) -> None:
     problem, relu = recorded("relu")
     assert diagnose(problem, with_metrics(relu, changes)).bottleneck == expected
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_evidence_cites_the_evaluation_word_for_word(name: str) -> None:
+    problem, evaluation = recorded(name)
+    recorded_metrics = {metric.name: (metric.value, metric.provenance) for metric in evaluation.metrics}
+    for evidence in diagnose(problem, evaluation).evidence:
+        assert recorded_metrics[evidence.metric] == (evidence.value, evidence.provenance)
+
+
+@pytest.mark.parametrize(
+    ("pipe", "rate"), [("fma", 4 * _CYCLES_OF_RELU), ("xu", 0.5 * _CYCLES_OF_RELU), ("fp64", 2 * _CYCLES_OF_RELU)]
+)
+def test_evidence_for_arithmetic_names_the_pipe_that_is_busy(pipe: str, rate: float) -> None:
+    problem, relu = recorded("relu")
+    metric = f"sm__inst_executed_pipe_{pipe}.sum"
+    (first, *_) = diagnose(problem, with_metrics(relu, {metric: 0.9 * rate})).evidence
+    assert (first.metric, first.value) == (metric, 0.9 * rate)
+    assert first.threshold == pytest.approx(rate, rel=0.05), "what the pipe can do in the time"
+
+
+def test_evidence_for_scattered_accesses_names_the_direction_that_wastes_more() -> None:
+    """A thread for each row: the loads are as scattered as the few stores, and waste far more."""
+    (first, *_) = diagnose(*recorded("cross_entropy")).evidence
+    assert first.metric == "optiml__sectors_per_request_ld"
+    problem, transpose = recorded("transpose")
+    rare = with_metrics(
+        transpose,
+        {
+            "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 4e6,
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 31 * 4e6,
+            "optiml__sectors_per_request_ld": 31.0,
+            "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 100.0,
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 3200.0,
+        },
+    )
+    assert diagnose(problem, rare).evidence[0].metric == "optiml__sectors_per_request_ld"
 
 
 def test_wide_loads_are_not_taken_for_uncoalesced_ones() -> None:
