@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from clang.cindex import Cursor
 
-from optiml.cuda.expression_algebra import Expression
+from optiml.cuda.expression_algebra import Expression, substituted
 from optiml.cuda.parse import Parsed, spelled_extent
 
 __all__ = ["Host", "macro_value", "safe_name"]
@@ -24,6 +24,8 @@ class Host:
     """Variables that may be parameters of the problem."""
     values: dict[str, int] = field(default_factory=dict)
     """The value of each parameter in the file; one that comes from outside has none."""
+    fixed: dict[str, int] = field(default_factory=dict)
+    """Numbers that were parameters until a launch showed that a kernel is made for their value."""
     outside: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Parameters that come from outside the file: the line, and why the value cannot be told."""
     terms: dict[str, str] = field(default_factory=dict)
@@ -55,4 +57,4 @@ def macro_value(host: Host, cursor: Cursor) -> Expression | None:
     name = word.group().decode() if word else ""
     if name not in host.macros or any(spelled_extent(below)[0] != offset for below in cursor.walk_preorder()):
         return None
-    return host.macros[name]
+    return substituted(host.macros[name], host.fixed)

@@ -84,7 +84,8 @@ def _reference(host: Host, cursor: Cursor, bound: Bound, depth: int) -> Expressi
     if variable.hash in bound:
         return bound[variable.hash]
     if variable.hash in host.parameters:
-        return ast.Name(host.parameters[variable.hash])
+        name = host.parameters[variable.hash]
+        return ast.Constant(host.fixed[name]) if name in host.fixed else ast.Name(name)
     if variable.kind == CursorKind.ENUM_CONSTANT_DECL:
         return ast.Constant(variable.enum_value)
     if variable.kind == CursorKind.VAR_DECL:
@@ -181,8 +182,8 @@ def _field(host: Host, variable: Cursor, cursor: Cursor, bound: Bound, depth: in
     name, key = safe_name(cursor.spelling), (variable.hash, cursor.spelling)
     if not (isinstance(value, ast.Constant) and isinstance(value.value, int) and value.value > 0):
         return value
-    if key not in host.fields and name in host.values:
-        return value  # another variable of that name is a parameter
+    if name in host.fixed or (key not in host.fields and name in host.values):
+        return value  # or another variable of that name is a parameter
     host.fields[key] = name
     host.terms[name] = f"{variable.spelling}.{cursor.spelling}"
     host.values[name] = value.value

@@ -45,6 +45,8 @@ class HostLaunch:
     cursor: Cursor
     line: int
     arguments: list[Cursor]
+    template_arguments: list[Cursor] = field(default_factory=list)
+    """Those that are written as expressions."""
     grid: list[ast.expr] | None = None
     block: list[ast.expr] | None = None
     shared: ast.expr | None = None
@@ -68,8 +70,6 @@ class HostProgram:
     copied_in: set[str] = field(default_factory=set)
     copied_out: set[str] = field(default_factory=set)
     cleared: set[str] = field(default_factory=set)
-    symbols: list[tuple[str, int]] = field(default_factory=list)
-    """`__constant__` and `__device__` variables that the host fills, with the line."""
     nested: dict[str, int] = field(default_factory=dict)
     """Kernels that launch kernels, with the line."""
 
@@ -140,8 +140,6 @@ def _take(host: Host, call: Cursor, program: HostProgram, place: _Place) -> None
             program.copied_out.add(source)
     elif name in {"cudaMemset", "cudaMemsetAsync"} and arguments and (target := buffer_name(host, arguments[0])):
         program.cleared.add(target)
-    elif name in {"cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync"} and arguments:
-        program.symbols.append((host.parsed.source(arguments[0]).lstrip("&"), call.location.line))
 
 
 def buffer_name(host: Host, cursor: Cursor, depth: int = 0) -> str | None:
@@ -203,6 +201,7 @@ def _launch(host: Host, call: Cursor) -> HostLaunch | None:
     text = host.parsed.source(call).partition("<<<")[0].strip()
     arguments = [c for c in children[2:] if c.kind.is_expression()]
     launch = HostLaunch(text or callee.spelling, function, call, call.location.line, arguments)
+    launch.template_arguments = [c for c in callee.get_children() if c.kind.is_expression()]
     configuration = [c for c in children[1].get_children() if c.kind.is_expression()][1:]
     _configure(host, launch, configuration[0], configuration[1], configuration[2:])
     return launch

@@ -22,8 +22,10 @@ from optiml.cuda.host_variables import host_of
 from optiml.cuda.imported import Imported, Missing
 from optiml.cuda.kernel_functions import definition_of, parameters_of
 from optiml.cuda.kernel_usage import Usage, usages
+from optiml.cuda.launch_sizes import fix_launch_sizes
 from optiml.cuda.parse import parse_cuda
 from optiml.cuda.pieces import Piece, pieces
+from optiml.cuda.shared_variables import shared_variables
 from optiml.cuda.unlaunched import describe_unlaunched
 from optiml.errors import InvalidArgumentError
 
@@ -59,6 +61,7 @@ def import_file(text: str, origin: str, kernel: str | None = None, directory: Pa
         raise InvalidArgumentError(f"{origin}: no kernel {kernel!r} in it (there are: {', '.join(names)})")
     host = host_of(parsed, cut, device_words(cut, frozenset([kernel] if kernel else names)))
     program = host_program(host)
+    fix_launch_sizes(host, program)
     result.launches = _chosen(result, host, program, names, kernel or None)
     functions = frozenset(launch.function.spelling for launch in result.launches) or frozenset([kernel or names[0]])
     result.kernel.source = device_code(parsed, functions, origin=origin, directory=directory)
@@ -72,7 +75,7 @@ def import_file(text: str, origin: str, kernel: str | None = None, directory: Pa
         describe_unlaunched(result, kernel or names[0])
         return result
     Assembly(result, program, host).run()
-    _note_what_is_left_out(result, program)
+    _note_what_is_left_out(result)
     return result
 
 
@@ -172,12 +175,8 @@ def _traffic(host: Host, launch: HostLaunch) -> tuple[set[str], set[str]]:
     return reads, writes
 
 
-def _note_what_is_left_out(result: Imported, program: HostProgram) -> None:
-    kept = set(re.findall(r"\w+", result.kernel.source))
-    for symbol, line in program.symbols:
-        if symbol in kept:
-            why = f"the host fills {symbol!r}, and a launch plan cannot: the kernel would see zeros"
-            result.missing.append(Missing("launch", line, why, f"pass {symbol} as a const pointer argument"))
+def _note_what_is_left_out(result: Imported) -> None:
+    result.missing += shared_variables(result.cut, result.kernel.source)
     called = sorted({m.group(1) for p in _host(result.cut) for m in _LIBRARIES.finditer(p.text)})
     if called:
         result.notes.append(f"library calls are not part of the problem: {', '.join(called[:8])}")

@@ -9,7 +9,7 @@ extern "C" __attribute__((device)) void __syncthreads();  // a builtin of clang'
 #define __host__ __attribute__((annotate("host")))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
-#define __managed__
+#define __managed__ __attribute__((annotate("managed")))
 #define __grid_constant__
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
@@ -178,56 +178,4 @@ __device__ __half2 __hfma2(__half2, __half2, __half2);
 __device__ bool __hgt(__half, __half);
 __device__ bool __hlt(__half, __half);
 
-// The runtime, as host code uses it.
-typedef int cudaError_t;
-typedef int cudaError;
-typedef struct optiml_stream* cudaStream_t;
-typedef struct optiml_event* cudaEvent_t;
-enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice,
-                      cudaMemcpyDefault };
-enum { cudaSuccess = 0 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributePreferredSharedMemoryCarveout };
-enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1 };
-struct cudaDeviceProp {
-  char name[256];
-  optiml_size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerMultiprocessor;
-  int major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock, clockRate, memoryClockRate, memoryBusWidth,
-      l2CacheSize, regsPerBlock, maxThreadsPerMultiProcessor;
-};
-template <class T> cudaError_t cudaMalloc(T**, optiml_size_t);
-template <class T> cudaError_t cudaMallocManaged(T**, optiml_size_t, unsigned = 1);
-template <class T> cudaError_t cudaMallocHost(T**, optiml_size_t);
-template <class T> cudaError_t cudaHostAlloc(T**, optiml_size_t, unsigned);
-cudaError_t cudaFree(void*);
-cudaError_t cudaFreeHost(void*);
-cudaError_t cudaMemcpy(void*, const void*, optiml_size_t, cudaMemcpyKind);
-cudaError_t cudaMemcpyAsync(void*, const void*, optiml_size_t, cudaMemcpyKind, cudaStream_t = 0);
-cudaError_t cudaMemset(void*, int, optiml_size_t);
-cudaError_t cudaMemsetAsync(void*, int, optiml_size_t, cudaStream_t = 0);
-template <class T> cudaError_t cudaMemcpyToSymbol(const T&, const void*, optiml_size_t, optiml_size_t = 0,
-                                                  cudaMemcpyKind = cudaMemcpyHostToDevice);
-template <class T> cudaError_t cudaMemcpyFromSymbol(void*, const T&, optiml_size_t, optiml_size_t = 0,
-                                                    cudaMemcpyKind = cudaMemcpyDeviceToHost);
-cudaError_t cudaDeviceSynchronize();
-cudaError_t cudaDeviceReset();
-cudaError_t cudaGetLastError();
-cudaError_t cudaPeekAtLastError();
-cudaError_t cudaSetDevice(int);
-cudaError_t cudaGetDevice(int*);
-cudaError_t cudaGetDeviceCount(int*);
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp*, int);
-const char* cudaGetErrorString(cudaError_t);
-const char* cudaGetErrorName(cudaError_t);
-cudaError_t cudaStreamCreate(cudaStream_t*);
-cudaError_t cudaStreamSynchronize(cudaStream_t);
-cudaError_t cudaStreamDestroy(cudaStream_t);
-cudaError_t cudaEventCreate(cudaEvent_t*);
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t = 0);
-cudaError_t cudaEventSynchronize(cudaEvent_t);
-cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t);
-cudaError_t cudaEventDestroy(cudaEvent_t);
-template <class F> cudaError_t cudaFuncSetAttribute(F, cudaFuncAttribute, int);
-template <class F> cudaError_t cudaFuncSetCacheConfig(F, cudaFuncCache);
-template <class F> cudaError_t cudaLaunchKernel(F, dim3, dim3, void**, optiml_size_t, cudaStream_t);
-template <class F> cudaError_t cudaLaunchCooperativeKernel(F, dim3, dim3, void**, optiml_size_t, cudaStream_t);
-extern "C" unsigned __cudaPushCallConfiguration(dim3, dim3, optiml_size_t = 0, void* = 0);
+#include "optiml_cuda_runtime.h"
