@@ -1,7 +1,6 @@
 """CheckProblem: the kernel must pass its problem's check; trivial outputs and broken kernels must not."""
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from services.profiler.checks import Budget, Candidate, level_0, level_1
 from services.profiler.compile import toolchain_text
 from services.profiler.evaluate import Pipeline
 from services.profiler.failure import CandidateError
-from services.profiler.oracle.batch import in_one_unit, renamed, standing_alone
+from services.profiler.oracle.batch import guilty, in_one_unit, renamed, standing_alone
 from services.profiler.oracle.breaking import Broken, broken_versions
 from services.profiler.oracle.constants import refuse_constant_outputs
 from services.profiler.oracle.survivors import Survivor, examine
@@ -158,12 +157,12 @@ async def _prepared(pipeline: Pipeline, whole: Candidate, batch: Sequence[Broken
         try:
             program = (await pipeline.compiled(whole.problem, together)).program
         except CandidateError as error:
-            guilty = {int(number) for number in re.findall(r"^mutant_(\d+)\(\d+\): error", error.log, re.MULTILINE)}
-            if not guilty:
+            wrong = guilty(unit, error.log)
+            if not wrong:
                 return [one for version in left for one in await _alone(pipeline, whole, version)]
-            for number in guilty:
+            for number in wrong:
                 _not_run(left[number].told, "it does not compile")
-            left = [version for number, version in enumerate(left) if number not in guilty]
+            left = [version for number, version in enumerate(left) if number not in wrong]
             continue
         return [
             _Ready(version.told, replace(whole, kernel=kernel, program=program, budget=Budget(_CHECK_SECONDS)))
