@@ -4,6 +4,8 @@ Messages are kept as serialised protos, beside the columns that are queried. The
 on PostgreSQL (cluster).
 """
 
+import sqlite3
+import time
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -84,11 +86,29 @@ def _configure_sqlite(connection: sa.engine.interfaces.DBAPIConnection, _record:
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _use_write_ahead_log(cursor)
     # NORMAL loses the newest commits at a power cut, never at a kill, and never the order: a lost round is repeated.
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _use_write_ahead_log(cursor: sa.engine.interfaces.DBAPICursor) -> None:
+    # Changing the mode upgrades a read lock, which SQLite refuses at once when another connection does the same: the
+    # busy timeout covers only locks that can be waited for without a deadlock. The mode stays in the file.
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while not _turned_to_write_ahead_log(cursor, last_try=time.monotonic() > deadline):
+        time.sleep(0.01)
+
+
+def _turned_to_write_ahead_log(cursor: sa.engine.interfaces.DBAPICursor, *, last_try: bool) -> bool:
+    try:
+        cursor.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or last_try:
+            raise
+        return False
+    return True
 
 
 def _begin_immediate(connection: sa.Connection) -> None:

@@ -1,8 +1,10 @@
 import asyncio
 import sqlite3
+import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -166,12 +168,30 @@ def test_a_reader_does_not_wait_for_a_writer(store: Store, path: Path) -> None:
         writer.close()
 
 
-def test_several_processes_may_migrate_at_once(path: Path) -> None:
-    async def open_all() -> list[Store]:
-        return await asyncio.gather(*(asyncio.to_thread(Store, f"sqlite:///{path}") for _ in range(4)))
+def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
+    async def open_all(path: Path) -> list[Store]:
+        return await asyncio.gather(*(asyncio.to_thread(Store, f"sqlite:///{path}") for _ in range(6)))
 
-    for opened in asyncio.run(open_all()):
-        opened.close()
+    for attempt in range(4):
+        for opened in asyncio.run(open_all(tmp_path / f"{attempt}.db")):
+            opened.close()
+
+
+def test_many_connections_may_turn_a_new_file_into_a_write_ahead_log_at_once(tmp_path: Path) -> None:
+    def connect(path: Path, together: threading.Barrier) -> str:
+        engine = schema.open_engine(f"sqlite:///{path}")
+        together.wait()
+        try:
+            with engine.connect() as connection:
+                return str(connection.exec_driver_sql("PRAGMA journal_mode").scalar())
+        finally:
+            engine.dispose()
+
+    with ThreadPoolExecutor(8) as pool:
+        for attempt in range(50):
+            together = threading.Barrier(8)
+            modes = pool.map(connect, [tmp_path / f"{attempt}.db"] * 8, [together] * 8)
+            assert set(modes) == {"wal"}
 
 
 def test_the_migrations_make_the_tables_that_the_code_uses(store: Store, path: Path) -> None:
